@@ -1,0 +1,264 @@
+"""``Format``: the map from dimensions to levels, checked, invertible, compared by structure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from sparsejit.affine import (
+    AffineExpr,
+    AffineMap,
+    Constant,
+    Dim,
+    FloorDiv,
+    Mod,
+    add,
+    dims_of,
+    expr_text,
+    mul,
+)
+from sparsejit.formats._levels import Level, LevelKind, LevelType
+from sparsejit.formats._notation import parse_format
+
+__all__ = ["Format"]
+
+_WIDTHS = (0, 8, 16, 32, 64)
+
+
+@dataclass(frozen=True, init=False)
+class Format:
+    """How a tensor's entries are laid out, level by level.
+
+    ``text`` is MLIR's notation: ``(dims) -> (expr : level type, ...)`` with the level types
+    ``dense``, ``batch``, ``compressed``, ``loose_compressed``, ``singleton``, ``structured[n, m]``,
+    ``range``, ``padded[k]`` and the properties ``nonunique``, ``nonordered``, ``soa`` in parentheses.
+    ``pos_width`` and ``crd_width`` ask for 8, 16, 32 or 64 bit positions and coordinates; 0 leaves
+    the choice to SciPy's rule. Two formats are equal when their maps and types are, whatever their
+    dimensions are called.
+
+    Raises ``ValueError`` for text that is not a format, or a map that does not determine the
+    dimensions.
+
+    >>> from sparsejit.formats import BSR, CSR
+    >>> Format("(row, col) -> (row : dense, col : compressed)") == CSR
+    True
+    >>> print(BSR(2, 3))
+    (d0, d1) -> (d0 floordiv 2 : dense, d1 floordiv 3 : compressed, d0 mod 2 : dense, d1 mod 3 : dense)
+    """
+
+    ndim: int
+    levels: tuple[Level, ...]
+    pos_width: int
+    crd_width: int
+
+    def __init__(self, text: str, pos_width: int = 0, crd_width: int = 0) -> None:
+        ndim, levels = parse_format(text)
+        self._set(ndim, levels, pos_width, crd_width)
+
+    def _set(self, ndim: int, levels: tuple[Level, ...], pos_width: int, crd_width: int) -> None:
+        object.__setattr__(self, "ndim", ndim)
+        object.__setattr__(self, "levels", levels)
+        object.__setattr__(self, "pos_width", pos_width)
+        object.__setattr__(self, "crd_width", crd_width)
+        _check(self)
+
+    @staticmethod
+    def of(
+        ndim: int, levels: tuple[Level, ...], pos_width: int = 0, crd_width: int = 0
+    ) -> Format:
+        """Return the format with these levels over ``ndim`` dimensions.
+
+        >>> from sparsejit.formats import SparseVector
+        >>> Format.of(1, (Level(Dim(0), LevelType(LevelKind.COMPRESSED)),)) == SparseVector
+        True
+        """
+        made = Format.__new__(Format)
+        made._set(ndim, levels, pos_width, crd_width)
+        return made
+
+    def __str__(self) -> str:
+        names = tuple(f"d{d}" for d in range(self.ndim))
+        levels = ", ".join(f"{expr_text(level.expr, names)} : {level.type}" for level in self.levels)
+        return f"({', '.join(names)}) -> ({levels})"
+
+    def __repr__(self) -> str:
+        widths = f", {self.pos_width}, {self.crd_width}" if self.pos_width or self.crd_width else ""
+        return f'Format("{self}"{widths})'
+
+    def with_widths(self, pos_width: int, crd_width: int) -> Format:
+        """Return the same map with other widths of positions and coordinates.
+
+        >>> from sparsejit.formats import CSR
+        >>> CSR.with_widths(32, 16).crd_width
+        16
+        """
+        return Format.of(self.ndim, self.levels, pos_width, crd_width)
+
+    @property
+    def num_levels(self) -> int:
+        """The number of levels."""
+        return len(self.levels)
+
+    @cached_property
+    def dim_to_lvl(self) -> AffineMap:
+        """The map from dimensions to level coordinates."""
+        return AffineMap(self.ndim, tuple(level.expr for level in self.levels))
+
+    @cached_property
+    def lvl_to_dim(self) -> AffineMap:
+        """The map from level coordinates back to dimensions: the inverse of ``dim_to_lvl``.
+
+        >>> from sparsejit.formats import BSR
+        >>> print(BSR(2, 3).lvl_to_dim)
+        (d0, d1, d2, d3) -> (2 * d0 + d2, 3 * d1 + d3)
+        """
+        inverse = tuple(_invert(self, d) for d in range(self.ndim))
+        return AffineMap(self.num_levels, inverse)
+
+    @cached_property
+    def is_dense(self) -> bool:
+        """Whether this is ``Dense(ndim)``: dimensions stored in order, all of them dense."""
+        plain = all(level.type == LevelType(LevelKind.DENSE) for level in self.levels)
+        return plain and self.dim_to_lvl.is_identity
+
+    @cached_property
+    def is_all_full(self) -> bool:
+        """Whether every level is full, so that each coordinate owns a slot."""
+        return all(level.type.is_full for level in self.levels)
+
+    @cached_property
+    def coo_start(self) -> int | None:
+        """The level where a COO tail (compressed nonunique, singletons) begins, else None.
+
+        >>> from sparsejit.formats import COO, CSR
+        >>> COO(3).coo_start, CSR.coo_start
+        (0, None)
+        """
+        kinds = [level.type.kind for level in self.levels]
+        start = len(kinds)
+        while start > 0 and kinds[start - 1] is LevelKind.SINGLETON:
+            start -= 1
+        if start == len(kinds) or start == 0:
+            return None
+        return start - 1
+
+    @cached_property
+    def is_aos(self) -> bool:
+        """Whether the COO tail keeps its coordinates as an array of structs, (nse, rank)."""
+        start = self.coo_start
+        return start is not None and not any(lvl.type.soa for lvl in self.levels[start + 1 :])
+
+    @cached_property
+    def is_unique(self) -> bool:
+        """Whether the format promises that no coordinate is stored twice."""
+        return not self.levels or not self.levels[-1].type.nonunique
+
+    @cached_property
+    def is_ordered(self) -> bool:
+        """Whether the format promises lexicographic order of its coordinates."""
+        return not any(level.type.nonordered for level in self.levels)
+
+    def level_sizes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the extent of each level for a tensor of ``shape`` (dimension units).
+
+        A block level covers the extent rounded up; a difference ``j - i`` counts all diagonals.
+
+        >>> from sparsejit.formats import BSR
+        >>> BSR(2, 3).level_sizes((5, 6))
+        (3, 2, 2, 3)
+        """
+        return tuple(_level_size(level.expr, shape) for level in self.levels)
+
+
+def _level_size(expr: AffineExpr, shape: tuple[int, ...]) -> int:
+    match expr:
+        case Dim(d):
+            return shape[d]
+        case FloorDiv(Dim(d), divisor):
+            return -(-shape[d] // divisor)
+        case Mod(_, divisor):
+            return divisor
+        case Constant():  # d floordiv 1 and d mod 1, folded
+            return 1
+        case _:
+            dims = sorted(dims_of(expr))
+            return sum(shape[d] for d in dims) - 1 if all(shape[d] for d in dims) else 0
+
+
+def _invert(fmt: Format, dim: int) -> AffineExpr:
+    """Return dimension ``dim`` as an expression over the level coordinates."""
+    inner = outer = None
+    for number, level in enumerate(fmt.levels):
+        match level.expr:
+            case Dim(d) if d == dim:
+                return Dim(number)
+            case FloorDiv(Dim(d), divisor) if d == dim:
+                outer = (number, divisor)
+            case Mod(Dim(d), divisor) if d == dim:
+                inner = (number, divisor)
+            case _:
+                pass
+    if inner is not None and outer is not None and inner[1] == outer[1]:
+        return add(mul(Constant(outer[1]), Dim(outer[0])), Dim(inner[0]))
+    for number, level in enumerate(fmt.levels):  # j - i with j a level of its own
+        difference = _difference(level.expr)
+        if difference is not None and dim in difference:
+            plus, minus = difference
+            known = plus if dim == minus else minus
+            if any(other.expr == Dim(known) for other in fmt.levels):
+                level_of_known = Dim(_level_of(fmt, known))
+                if dim == minus:  # level = plus - dim
+                    return add(level_of_known, mul(Constant(-1), Dim(number)))
+                return add(level_of_known, Dim(number))
+    raise ValueError(f"the levels of ({fmt}) do not determine dimension d{dim}")
+
+
+def _level_of(fmt: Format, dim: int) -> int:
+    return next(n for n, level in enumerate(fmt.levels) if level.expr == Dim(dim))
+
+
+def _difference(expr: AffineExpr) -> tuple[int, int] | None:
+    """Return ``(a, b)`` when ``expr`` is ``da - db``."""
+    dims = sorted(dims_of(expr))
+    for plus, minus in ((p, m) for p in dims for m in dims if p != m):
+        if expr == add(Dim(plus), mul(Constant(-1), Dim(minus))):
+            return plus, minus
+    return None
+
+
+def _check(fmt: Format) -> None:
+    for width, name in ((fmt.pos_width, "pos_width"), (fmt.crd_width, "crd_width")):
+        if width not in _WIDTHS:
+            raise ValueError(f"{name} must be one of {_WIDTHS}, not {width!r}")
+    for number, level in enumerate(fmt.levels):
+        _check_level(fmt, number, level)
+    _ = fmt.lvl_to_dim  # raises where a dimension is not determined
+
+
+def _check_level(fmt: Format, number: int, level: Level) -> None:
+    kind = level.type.kind
+    where = f"level {number} of ({fmt})"
+    before = fmt.levels[number - 1].type.kind if number else None
+    if kind is LevelKind.SINGLETON:
+        allowed = (LevelKind.COMPRESSED, LevelKind.LOOSE_COMPRESSED, LevelKind.SINGLETON)
+        if before not in allowed:
+            raise ValueError(f"{where}: a singleton level follows a compressed or singleton level")
+        if not fmt.levels[number - 1].type.nonunique:
+            raise ValueError(f"{where}: the level before a singleton must be nonunique")
+        if before is LevelKind.SINGLETON and fmt.levels[number - 1].type.soa != level.type.soa:
+            raise ValueError(f"{where}: all singleton levels are soa, or none is")
+    elif level.type.soa:
+        raise ValueError(f"{where}: only a singleton level can be soa")
+    if kind is LevelKind.BATCH and before not in (None, LevelKind.BATCH):
+        raise ValueError(f"{where}: batch levels come first")
+    if kind is LevelKind.STRUCTURED:
+        n, m = level.type.size
+        inner = level.expr
+        if not (isinstance(inner, Mod) and inner.divisor == m and 0 < n <= m):
+            raise ValueError(f"{where}: structured[{n}, {m}] needs an expression 'd mod {m}', n <= m")
+    if kind is LevelKind.RANGE and not any(_difference(lvl.expr) for lvl in fmt.levels[:number]):
+        raise ValueError(f"{where}: a range level follows a diagonal level such as 'j - i'")
+    if _difference(level.expr) and kind is LevelKind.DENSE:
+        raise ValueError(f"{where}: a diagonal level such as 'j - i' is compressed")
+    if level.type.is_full and (level.type.nonunique or level.type.nonordered):
+        raise ValueError(f"{where}: a {kind.value} level is always unique and ordered")
