@@ -1,0 +1,67 @@
+"""What every test run shares: private caches, a fixed hypothesis profile, golden files, markers.
+
+The caches are set before any module is collected, since Numba and sparsejit read them when they are
+imported; the workers of a parallel run inherit them from the process that starts them.
+"""
+
+import importlib.util
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.support.tools import find_mlir_tool
+
+TESTS = Path(__file__).resolve().parent
+
+# The machine may be shared and slow, so time says nothing about a test: no deadline, no complaint
+# about slow drawing. The examples are the same in every run, so a red run is red for everybody.
+settings.register_profile(
+    "ci",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("ci")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--require-mlir",
+        action="store_true",
+        help="fail, rather than skip the tests marked mlir, when mlir-opt is not installed",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    caches = tempfile.mkdtemp(prefix="sparsejit-tests-")
+    config.add_cleanup(lambda: shutil.rmtree(caches, ignore_errors=True))
+    os.environ["SPARSEJIT_CACHE_DIR"] = str(Path(caches, "sparsejit"))
+    os.environ["NUMBA_CACHE_DIR"] = str(Path(caches, "numba"))
+    for name in ("SPARSEJIT_TARGET", "SPARSEJIT_DUMP", "SPARSEJIT_NUM_THREADS"):
+        os.environ.pop(name, None)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    missing = {
+        "mlir": None if find_mlir_tool("mlir-opt") else "mlir-opt is missing (extra `mlir`)",
+        "gpu": None if importlib.util.find_spec("cupy") else "CuPy is missing (extra `cuda13`)",
+    }
+    if missing["mlir"] and config.getoption("--require-mlir"):
+        raise pytest.UsageError(missing["mlir"])
+    for item in items:
+        for marker, reason in missing.items():
+            if reason and item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="module")
+def original_datadir(request: pytest.FixtureRequest) -> Path:
+    """Golden files lie at `tests/golden/<path of the test module>/<test>.txt`."""
+    return TESTS / "golden" / request.path.relative_to(TESTS).with_suffix("")
