@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.tools import find_mlir_tool
+from tests.support.mlir_oracle import find_tools
 
 TESTS = Path(__file__).resolve().parent
 
@@ -50,7 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     missing = {
-        "mlir": None if find_mlir_tool("mlir-opt") else "mlir-opt is missing (extra `mlir`)",
+        "mlir": None if find_tools() else "mlir-opt is missing (extra `mlir`)",
         "gpu": None if importlib.util.find_spec("cupy") else "CuPy is missing (extra `cuda13`)",
     }
     if missing["mlir"] and config.getoption("--require-mlir"):
