@@ -1,0 +1,32 @@
+"""The examples: their data is what the script writes, and each of them runs to its end."""
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+DATA = EXAMPLES / "data"
+
+
+@pytest.fixture(scope="module")
+def make_data() -> dict[str, object]:
+    return runpy.run_path(str(EXAMPLES / "make_data.py"))
+
+
+@pytest.mark.parametrize("name", ["matrix.mtx", "tensor.tns"])
+def test_the_script_writes_the_shipped_data(make_data: dict[str, object], name: str) -> None:
+    text = make_data[f"{Path(name).stem}_text"]
+    assert callable(text)
+    assert text() == (DATA / name).read_text(encoding="ascii")
+
+
+def test_the_matrix_is_what_the_script_promises() -> None:
+    matrix = scipy.io.mmread(DATA / "matrix.mtx", spmatrix=False)
+    assert isinstance(matrix, sp.coo_array)
+    assert matrix.shape == (600, 600)
+    assert matrix.nnz == 4000
+    assert np.count_nonzero(matrix.toarray()) == 4000
