@@ -291,7 +291,8 @@ def run(text: str, *, entry: str = "main", options: str = "enable-runtime-librar
     process = subprocess.run(
         [
             str(tools.mlir_runner),
-            f"--entry-point={entry}",
+            "-e",
+            entry,
             "--entry-point-result=void",
             f"--shared-libs={','.join(str(path) for path in tools.runtime)}",
         ],
