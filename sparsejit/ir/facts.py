@@ -1,0 +1,32 @@
+"""Facts: what a stage decided and why, as data that ``explain`` prints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+__all__ = ["Fact", "FactKind"]
+
+
+class FactKind(Enum):
+    """What a fact is about."""
+
+    LOOP_ORDER = "loop order"
+    ITERATION = "iteration"
+    STORAGE = "storage"
+    COPY = "copy"
+    LIBRARY = "library"
+    REWRITE = "rewrite"
+    SHAPE = "shape"
+
+    def __repr__(self) -> str:
+        return f"FactKind.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One sentence about ``subject`` (the name of a value or operation)."""
+
+    kind: FactKind
+    subject: str
+    text: str

@@ -1,0 +1,385 @@
+"""The loop IR: statements over memrefs, fully typed, small enough to print in any language.
+
+A sparse parameter is already its position, coordinate and value memrefs; extents are index
+variables. ``Memref`` and ``Var`` are references by name, unique in a function. Arithmetic has
+the dtype of its operands (never a 16-bit float: those are loaded and stored through ``Cast``);
+indices are int64. A ``Let`` introduces a variable, ``Assign`` changes one introduced as mutable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from sparsejit.affine import AffineExpr
+from sparsejit.formats import Format
+from sparsejit.ir.facts import Fact
+from sparsejit.ir.ops import BinaryOp, UnaryOp
+from sparsejit.ir.scalar import Const
+from sparsejit.ir.types import DType
+
+__all__ = [
+    "Alloc",
+    "Assemble",
+    "Assign",
+    "Binary",
+    "Cast",
+    "Copy",
+    "Dealloc",
+    "DenseResult",
+    "DimOf",
+    "Expr",
+    "For",
+    "If",
+    "Let",
+    "Lit",
+    "Load",
+    "LoopFunc",
+    "Memref",
+    "ParamResult",
+    "Push",
+    "Result",
+    "Scan",
+    "ScanOp",
+    "Search",
+    "Select",
+    "SparseResult",
+    "Stmt",
+    "Store",
+    "Trim",
+    "Unary",
+    "Var",
+    "View",
+    "While",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Memref:
+    """A strided array of ``rank`` dimensions in memory space ``space`` (0 is the default)."""
+
+    name: str
+    dtype: DType
+    rank: int
+    space: int = 0
+
+
+# ---------------------------------------------------------------- expressions
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """A scalar variable."""
+
+    name: str
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Lit:
+    """A constant."""
+
+    const: Const
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """An operation of one operand; its result has ``dtype``."""
+
+    op: UnaryOp
+    operand: Expr
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """An operation of two operands of one dtype; its result has ``dtype``.
+
+    On bool operands ``AND``, ``OR``, ``XOR`` are logical and evaluate both sides. Index
+    expressions use ``ADD``, ``SUB``, ``MUL``, ``FLOORDIV``, ``REM``, ``MIN``, ``MAX`` on int64.
+    """
+
+    op: BinaryOp
+    lhs: Expr
+    rhs: Expr
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """``then`` if ``condition`` else ``orelse``; only the chosen side is evaluated."""
+
+    condition: Expr
+    then: Expr
+    orelse: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """``operand`` converted to ``dtype`` (NumPy's ``astype``; to and from 16-bit floats too)."""
+
+    operand: Expr
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """``memref[indices]``; an element of the memref's dtype."""
+
+    memref: Memref
+    indices: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DimOf:
+    """The extent of ``memref`` along ``axis``: an int64."""
+
+    memref: Memref
+    axis: int
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The position ``p`` in ``lower .. upper - 1`` with ``coordinates[p] == key``, or -1: an int64.
+
+    ``coordinates`` is a rank-1 memref (rank 2 with ``column`` for an array of structs). Binary
+    search where ``ordered``, linear search otherwise.
+    """
+
+    coordinates: Memref
+    lower: Expr
+    upper: Expr
+    key: Expr
+    ordered: bool = True
+    column: int | None = None
+
+
+Expr = Var | Lit | Unary | Binary | Select | Cast | Load | DimOf | Search
+
+
+# ---------------------------------------------------------------- statements
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """Introduce ``var`` with a value; ``mutable`` variables may be assigned later."""
+
+    var: Var
+    value: Expr
+    mutable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """Give a mutable variable a new value."""
+
+    var: Var
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Alloc:
+    """A new array of ``extents``, filled with ``fill`` (undefined when None).
+
+    A rank-1 array that is the target of ``Push`` is growable.
+    """
+
+    memref: Memref
+    extents: tuple[Expr, ...]
+    fill: Const | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dealloc:
+    """The end of an allocation that this function owns."""
+
+    memref: Memref
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Copy all elements of ``source`` into ``target`` (same shape; they do not overlap)."""
+
+    target: Memref
+    source: Memref
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """``memref`` is the strided part of ``source`` (``ExtractSlice``); no element moves."""
+
+    memref: Memref
+    source: Memref
+    offsets: tuple[Expr, ...]
+    sizes: tuple[Expr, ...]
+    strides: tuple[int, ...]
+    dropped: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """``memref[indices] = value``, or ``op=`` with ``reduce``; value has the memref's dtype.
+
+    With ``reduce`` the memref's dtype is never a 16-bit float.
+    """
+
+    memref: Memref
+    indices: tuple[Expr, ...]
+    value: Expr
+    reduce: BinaryOp | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """``for var in lower .. upper - 1``. ``parallel`` is a fact: iterations are independent.
+
+    ``reductions`` are mutable variables that the body updates by an associative operation, the
+    only dependence between iterations of a parallel loop that has some.
+    """
+
+    var: Var
+    lower: Expr
+    upper: Expr
+    body: tuple[Stmt, ...]
+    parallel: bool = False
+    reductions: tuple[tuple[Var, BinaryOp], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    """Repeat ``body`` while ``condition`` holds (co-iteration)."""
+
+    condition: Expr
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """``then`` where ``condition`` holds, else ``orelse``."""
+
+    condition: Expr
+    then: tuple[Stmt, ...]
+    orelse: tuple[Stmt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """``memref[count] = value`` after growing the array to hold ``count + 1`` elements."""
+
+    memref: Memref
+    count: Expr
+    value: Expr
+
+
+class ScanOp(Enum):
+    """How ``Scan`` combines an element with the ones before it."""
+
+    SUM = "sum"
+    MAX = "max"
+
+    def __repr__(self) -> str:
+        return f"ScanOp.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Inclusive prefix scan of a rank-1 memref, in place."""
+
+    memref: Memref
+    op: ScanOp
+
+
+@dataclass(frozen=True, slots=True)
+class Trim:
+    """Shrink a growable rank-1 memref to its first ``count`` elements."""
+
+    memref: Memref
+    count: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Assemble:
+    """Build level storage from sorted level coordinates, by the support library.
+
+    ``coordinates`` (one rank-1 int64 memref a level) and ``values`` hold ``count`` entries in
+    lexicographic order of level coordinates without duplicates; ``level_extents`` the extent of
+    each level. Defines the memrefs ``targets`` (positions and coordinates, level by level, then
+    values) of a tensor in ``format`` with ``fill`` in slots that no entry owns.
+    """
+
+    targets: tuple[Memref, ...]
+    format: Format
+    level_extents: tuple[Expr, ...]
+    coordinates: tuple[Memref, ...]
+    values: Memref
+    count: Expr
+    fill: Const
+
+
+Stmt = (
+    Let
+    | Assign
+    | Alloc
+    | Dealloc
+    | Copy
+    | View
+    | Store
+    | For
+    | While
+    | If
+    | Push
+    | Scan
+    | Trim
+    | Assemble
+)
+
+
+# ---------------------------------------------------------------- functions
+
+
+@dataclass(frozen=True, slots=True)
+class DenseResult:
+    """A dense result: the array ``memref``."""
+
+    memref: Memref
+
+
+@dataclass(frozen=True, slots=True)
+class SparseResult:
+    """A sparse result: its format, shape (over the extent symbols), fill value and buffers.
+
+    ``buffers`` are positions and coordinates level by level (where the level has them), then
+    values, as ``SparseTensor`` holds them.
+    """
+
+    format: Format
+    shape: tuple[AffineExpr, ...]
+    fill: Const
+    buffers: tuple[Memref, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParamResult:
+    """The caller's object of parameter ``index`` (of the tensor function) is returned."""
+
+    index: int
+
+
+Result = DenseResult | SparseResult | ParamResult
+
+
+@dataclass(frozen=True, slots=True)
+class LoopFunc:
+    """A function over memrefs.
+
+    ``params`` are, in this order: the extent symbols (``Var`` of int64), then for each parameter of
+    the tensor function its buffers (level arrays then values; one array when dense; a ``Var`` for a
+    rank-0 parameter that is only read). The function returns the memrefs of its dense and sparse
+    results, flat, in order. ``facts`` say what the stage decided, for ``explain``.
+    """
+
+    name: str
+    params: tuple[Memref | Var, ...]
+    body: tuple[Stmt, ...]
+    results: tuple[Result, ...]
+    facts: tuple[Fact, ...] = ()

@@ -1,0 +1,208 @@
+"""Scalar expressions: the bodies of ``Generic`` operations, as frozen data in a closed union.
+
+``Arg(k)`` is the element of operand ``k`` (the destination's element comes last); ``Stored(k)``
+says whether operand ``k`` stores an entry there, which is how ``where_stored`` and MLIR's semi-ring
+regions (``unary``, ``binary``, ``select``, ``reduce``) are expressed; ``Nothing`` is a value that is
+not there. Operands of a binary operation have one dtype; conversions are explicit ``Cast`` nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from sparsejit.ir.ops import BinaryOp, ResultKind, UnaryOp
+from sparsejit.ir.types import INDEX, DType
+
+__all__ = [
+    "Arg",
+    "Binary",
+    "Cast",
+    "Const",
+    "Coordinate",
+    "Nothing",
+    "ScalarExpr",
+    "Select",
+    "Stored",
+    "Unary",
+    "args_of",
+    "dtype_of",
+    "map_leaves",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Arg:
+    """The element of operand ``index``; the destination is the operand after the last input."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Const:
+    """A constant of a dtype. Two are equal when their bits are: nan equals nan, -0.0 is not 0.0.
+
+    >>> Const(float("nan"), DType.FLOAT64) == Const(float("nan"), DType.FLOAT64)
+    True
+    """
+
+    value: bool | int | float | complex
+    dtype: DType
+
+    def _key(self) -> tuple[str, DType]:
+        return repr(self.value), self.dtype
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Const) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        def part(number: float) -> str:
+            return repr(number) if number - number == 0 else f'float("{number!r}")'
+
+        match self.value:
+            case complex() as value:
+                text = f"complex({part(value.real)}, {part(value.imag)})"
+            case float() as value:
+                text = part(value)
+            case value:
+                text = repr(value)
+        return f"Const({text}, {self.dtype!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinate:
+    """The value of loop ``loop`` of the operation: an int64."""
+
+    loop: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Whether operand ``index`` stores an entry here: a bool; always true for a dense operand."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """No value: a sparse result stores no entry here, a dense one keeps its fill value."""
+
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """``operand`` converted to ``dtype`` (NumPy's ``astype``)."""
+
+    operand: ScalarExpr
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """An operation of one operand."""
+
+    op: UnaryOp
+    operand: ScalarExpr
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """An operation of two operands of one dtype."""
+
+    op: BinaryOp
+    lhs: ScalarExpr
+    rhs: ScalarExpr
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """``then`` where ``condition`` (a bool) holds, else ``orelse``; both of one dtype."""
+
+    condition: ScalarExpr
+    then: ScalarExpr
+    orelse: ScalarExpr
+
+
+ScalarExpr = Arg | Const | Coordinate | Stored | Nothing | Cast | Unary | Binary | Select
+
+
+def _result(kind: ResultKind, operand: DType) -> DType:
+    match kind:
+        case ResultKind.SAME:
+            return operand
+        case ResultKind.BOOL:
+            return DType.BOOL
+        case ResultKind.REAL:
+            return operand.real
+        case _:
+            assert_never(kind)
+
+
+def dtype_of(expr: ScalarExpr, args: Sequence[DType]) -> DType:
+    """Return the dtype of ``expr`` when operand ``k`` has dtype ``args[k]``.
+
+    >>> dtype_of(Unary(UnaryOp.ABS, Arg(0)), (DType.COMPLEX128,))
+    DType.FLOAT64
+    """
+    match expr:
+        case Arg(index):
+            return args[index]
+        case Const(_, dtype) | Nothing(dtype) | Cast(_, dtype):
+            return dtype
+        case Coordinate():
+            return INDEX
+        case Stored():
+            return DType.BOOL
+        case Unary(op, operand):
+            return _result(op.info.result, dtype_of(operand, args))
+        case Binary(op, lhs, _):
+            return _result(op.info.result, dtype_of(lhs, args))
+        case Select(_, then, _):
+            return dtype_of(then, args)
+        case _:
+            assert_never(expr)
+
+
+def map_leaves(expr: ScalarExpr, change: Callable[[ScalarExpr], ScalarExpr]) -> ScalarExpr:
+    """Return ``expr`` with each leaf replaced by ``change(leaf)``.
+
+    >>> map_leaves(Unary(UnaryOp.NEG, Arg(0)), lambda leaf: Arg(3))
+    Unary(op=UnaryOp.NEG, operand=Arg(index=3))
+    """
+    match expr:
+        case Arg() | Const() | Coordinate() | Stored() | Nothing():
+            return change(expr)
+        case Cast(operand, dtype):
+            return Cast(map_leaves(operand, change), dtype)
+        case Unary(op, operand):
+            return Unary(op, map_leaves(operand, change))
+        case Binary(op, lhs, rhs):
+            return Binary(op, map_leaves(lhs, change), map_leaves(rhs, change))
+        case Select(condition, then, orelse):
+            return Select(
+                map_leaves(condition, change), map_leaves(then, change), map_leaves(orelse, change)
+            )
+        case _:
+            assert_never(expr)
+
+
+def args_of(expr: ScalarExpr) -> frozenset[int]:
+    """Return the numbers of the operands whose element or storedness ``expr`` reads.
+
+    >>> sorted(args_of(Select(Stored(1), Arg(0), Const(0, DType.INT64))))
+    [0, 1]
+    """
+    found: set[int] = set()
+
+    def note(leaf: ScalarExpr) -> ScalarExpr:
+        if isinstance(leaf, Arg | Stored):
+            found.add(leaf.index)
+        return leaf
+
+    map_leaves(expr, note)
+    return frozenset(found)

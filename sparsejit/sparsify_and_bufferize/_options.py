@@ -1,0 +1,31 @@
+"""The switches of the atomic stage; independent of each other, after upstream's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["StageOptions"]
+
+
+@dataclass(frozen=True, slots=True)
+class StageOptions:
+    """The options of ``sparsify_and_bufferize``.
+
+    ``storage``: sparse results are written directly (``"inline"``) or handed, entry by entry, to
+    the support library (``"runtime"``). ``initialize_buffers`` zero-fills buffers that would be
+    undefined. ``memory_space``: the space of new allocations; None means that it must be inferred.
+    ``index_width``: 32 or 64, for positions and coordinates whose format names no width.
+    ``library_kernels`` names the kernels that may be matched. The remaining three are for
+    analysis only, and the stage refuses to lower unless they are True:
+    ``allow_return_allocs``, ``function_boundaries``, ``create_deallocs``.
+    """
+
+    storage: Literal["inline", "runtime"] = "inline"
+    initialize_buffers: bool = False
+    allow_return_allocs: bool = True
+    function_boundaries: bool = True
+    create_deallocs: bool = True
+    memory_space: int | None = 0
+    index_width: Literal[32, 64] = 64
+    library_kernels: frozenset[str] = frozenset()
