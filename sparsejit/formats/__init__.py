@@ -1,8 +1,8 @@
 """Storage formats: a map from dimensions to levels, and a type for each level.
 
-What enters is MLIR's notation, for example ``(i, j) -> (i : dense, j : compressed)``; what leaves is
-a ``Format``, compared by structure. A *dimension* belongs to the tensor, a *level* to its storage;
-levels count from 0, outermost first.
+What enters is MLIR's notation, for example ``(i, j) -> (i : dense, j : compressed)``; what leaves
+is a ``Format``, compared by structure. A *dimension* belongs to the tensor, a *level* to its
+storage; levels count from 0, outermost first.
 """
 
 from sparsejit.formats._format import Format as Format

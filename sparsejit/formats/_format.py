@@ -30,8 +30,10 @@ class Format:
     """How a tensor's entries are laid out, level by level.
 
     ``text`` is MLIR's notation: ``(dims) -> (expr : level type, ...)`` with the level types
-    ``dense``, ``batch``, ``compressed``, ``loose_compressed``, ``singleton``, ``structured[n, m]``,
-    ``range``, ``padded[k]`` and the properties ``nonunique``, ``nonordered``, ``soa`` in parentheses.
+    ``dense``, ``batch``, ``compressed``, ``loose_compressed``, ``singleton``,
+    ``structured[n, m]``, ``range``, ``padded[k]`` and the properties ``nonunique``,
+    ``nonordered``, ``soa`` in parentheses. An expression is ``d``, ``d floordiv c``, ``d mod c``
+    or ``d - e``; together they determine each dimension once.
     ``pos_width`` and ``crd_width`` ask for 8, 16, 32 or 64 bit positions and coordinates; 0 leaves
     the choice to SciPy's rule. Two formats are equal when their maps and types are, whatever their
     dimensions are called.
@@ -42,8 +44,8 @@ class Format:
     >>> from sparsejit.formats import BSR, CSR
     >>> Format("(row, col) -> (row : dense, col : compressed)") == CSR
     True
-    >>> print(BSR(2, 3))
-    (d0, d1) -> (d0 floordiv 2 : dense, d1 floordiv 3 : compressed, d0 mod 2 : dense, d1 mod 3 : dense)
+    >>> BSR(2, 3).num_levels
+    4
     """
 
     ndim: int
@@ -52,6 +54,8 @@ class Format:
     crd_width: int
 
     def __init__(self, text: str, pos_width: int = 0, crd_width: int = 0) -> None:
+        if not isinstance(text, str):
+            raise ValueError(f"a format is written as text, not {text!r}")
         ndim, levels = parse_format(text)
         self._set(ndim, levels, pos_width, crd_width)
 
@@ -62,10 +66,20 @@ class Format:
         object.__setattr__(self, "crd_width", crd_width)
         _check(self)
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        # Formats are part of every cache key, so the walk over the levels is made once.
+        return hash((self.ndim, self.levels, self.pos_width, self.crd_width))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Rebuilt, not copied: hashes of enums differ from process to process.
+        return Format.of, (self.ndim, self.levels, self.pos_width, self.crd_width)
+
     @staticmethod
-    def of(
-        ndim: int, levels: tuple[Level, ...], pos_width: int = 0, crd_width: int = 0
-    ) -> Format:
+    def of(ndim: int, levels: tuple[Level, ...], pos_width: int = 0, crd_width: int = 0) -> Format:
         """Return the format with these levels over ``ndim`` dimensions.
 
         >>> from sparsejit.formats import SparseVector
@@ -78,7 +92,7 @@ class Format:
 
     def __str__(self) -> str:
         names = tuple(f"d{d}" for d in range(self.ndim))
-        levels = ", ".join(f"{expr_text(level.expr, names)} : {level.type}" for level in self.levels)
+        levels = ", ".join(f"{expr_text(lvl.expr, names)} : {lvl.type}" for lvl in self.levels)
         return f"({', '.join(names)}) -> ({levels})"
 
     def __repr__(self) -> str:
@@ -228,16 +242,43 @@ def _difference(expr: AffineExpr) -> tuple[int, int] | None:
 
 def _check(fmt: Format) -> None:
     for width, name in ((fmt.pos_width, "pos_width"), (fmt.crd_width, "crd_width")):
-        if width not in _WIDTHS:
+        if isinstance(width, bool) or width not in _WIDTHS:
             raise ValueError(f"{name} must be one of {_WIDTHS}, not {width!r}")
     for number, level in enumerate(fmt.levels):
-        _check_level(fmt, number, level)
+        where = f"level {number} of ({fmt})"
+        _check_expr(fmt, number, level, where)
+        _check_level(fmt, number, level, where)
     _ = fmt.lvl_to_dim  # raises where a dimension is not determined
+    stored = [level.expr for level in fmt.levels if not isinstance(level.expr, Constant)]
+    blocked = sum(isinstance(expr, FloorDiv) for expr in stored)
+    if len(stored) != fmt.ndim + blocked:
+        raise ValueError(f"the levels of ({fmt}) determine a dimension twice")
 
 
-def _check_level(fmt: Format, number: int, level: Level) -> None:
+def _check_expr(fmt: Format, number: int, level: Level, where: str) -> None:
+    """Refuse expressions that are neither ``d``, ``d floordiv c``, ``d mod c`` nor ``d - e``."""
     kind = level.type.kind
-    where = f"level {number} of ({fmt})"
+    difference = _difference(level.expr)
+    match level.expr:
+        case Dim() | FloorDiv(Dim(), _) | Mod(Dim(), _) | Constant(0):
+            pass
+        case _ if difference is not None:
+            if kind not in (LevelKind.COMPRESSED, LevelKind.LOOSE_COMPRESSED):
+                raise ValueError(f"{where}: a diagonal level such as 'j - i' is compressed")
+        case other:
+            text = expr_text(other)
+            allowed = "d, d floordiv c, d mod c or d - e"
+            raise ValueError(f"{where}: a level stores {allowed}, not {text}")
+    if kind is LevelKind.RANGE:
+        before = [_difference(lvl.expr) or () for lvl in fmt.levels[:number]]
+        if not any(level.expr == Dim(dim) for pair in before for dim in pair):
+            raise ValueError(f"{where}: a range level follows a diagonal level such as 'j - i'")
+    if kind is LevelKind.BATCH and not isinstance(level.expr, Dim):
+        raise ValueError(f"{where}: a batch level stores a dimension of its own")
+
+
+def _check_level(fmt: Format, number: int, level: Level, where: str) -> None:
+    kind = level.type.kind
     before = fmt.levels[number - 1].type.kind if number else None
     if kind is LevelKind.SINGLETON:
         allowed = (LevelKind.COMPRESSED, LevelKind.LOOSE_COMPRESSED, LevelKind.SINGLETON)
@@ -255,10 +296,7 @@ def _check_level(fmt: Format, number: int, level: Level) -> None:
         n, m = level.type.size
         inner = level.expr
         if not (isinstance(inner, Mod) and inner.divisor == m and 0 < n <= m):
-            raise ValueError(f"{where}: structured[{n}, {m}] needs an expression 'd mod {m}', n <= m")
-    if kind is LevelKind.RANGE and not any(_difference(lvl.expr) for lvl in fmt.levels[:number]):
-        raise ValueError(f"{where}: a range level follows a diagonal level such as 'j - i'")
-    if _difference(level.expr) and kind is LevelKind.DENSE:
-        raise ValueError(f"{where}: a diagonal level such as 'j - i' is compressed")
+            needed = f"an expression 'd mod {m}', n <= m"
+            raise ValueError(f"{where}: structured[{n}, {m}] needs {needed}")
     if level.type.is_full and (level.type.nonunique or level.type.nonordered):
         raise ValueError(f"{where}: a {kind.value} level is always unique and ordered")

@@ -40,7 +40,7 @@ DIA = Format("(i, j) -> (j - i : compressed, j : range)")
 NV24 = Format("(i, j) -> (i : dense, j floordiv 4 : dense, j mod 4 : structured[2, 4])")
 
 
-def _rank(n: int, name: str, least: int) -> int:
+def _rank(n: object, name: str, least: int) -> int:
     if isinstance(n, bool) or not isinstance(n, int) or n < least:
         raise ValueError(f"{name} needs an integer of at least {least}, not {n!r}")
     return n

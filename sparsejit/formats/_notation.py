@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sparsejit.affine import AffineExpr, Constant, Dim, add, floordiv, mod, mul
 from sparsejit.formats._levels import Level, LevelKind, LevelType
 
 __all__ = ["parse_format"]
+
+_LARGEST = 2**31 - 1  # of a block, of the slots of a padded level
+_DEEPEST = 50  # nested parentheses
 
 
 class _Scanner:
@@ -16,6 +17,7 @@ class _Scanner:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
+        self.depth = 0
 
     def peek(self) -> str:
         while self.at < len(self.text) and self.text[self.at].isspace():
@@ -36,6 +38,13 @@ class _Scanner:
             raise self.error(f"expected {wanted!r}, found {found}")
         self.at += len(token)
         return token
+
+    def take_size(self, word: str, what: str) -> int:
+        """Take a positive number, the size that ``word`` asks for."""
+        number = self.take()
+        if not (number.isascii() and number.isdecimal() and 0 < int(number[:11]) <= _LARGEST):
+            raise self.error(f"{word} needs {what}, found {number!r}")
+        return int(number)
 
     def error(self, what: str) -> ValueError:
         return ValueError(
@@ -87,20 +96,21 @@ def _parse_sum(scanner: _Scanner, names: list[str]) -> AffineExpr:
 def _parse_term(scanner: _Scanner, names: list[str]) -> AffineExpr:
     token = scanner.take()
     if token == "(":
+        scanner.depth += 1
+        if scanner.depth > _DEEPEST:
+            raise scanner.error(f"more than {_DEEPEST} nested parentheses")
         expr = _parse_sum(scanner, names)
         scanner.take(")")
+        scanner.depth -= 1
     elif token in names:
         expr = Dim(names.index(token))
-    elif token.isdigit():
+    elif token.isascii() and token.isdecimal() and int(token[:11]) <= _LARGEST:
         expr = Constant(int(token))
     else:
         raise scanner.error(f"unknown dimension {token!r}")
     while scanner.peek() in ("floordiv", "mod", "*"):
         op = scanner.take()
-        number = scanner.take()
-        if not number.isdigit() or int(number) == 0:
-            raise scanner.error(f"{op} needs a positive number, found {number!r}")
-        size = int(number)
+        size = scanner.take_size(op, "a positive number")
         if op == "*":
             expr = mul(Constant(size), expr)
         else:
@@ -121,21 +131,21 @@ def _parse_level_type(scanner: _Scanner) -> LevelType:
         for position in range(count):
             if position:
                 scanner.take(",")
-            number = scanner.take()
-            if not number.isdigit() or int(number) == 0:
-                raise scanner.error(f"{word} needs positive sizes, found {number!r}")
-            size.append(int(number))
+            size.append(scanner.take_size(word, "positive sizes"))
         scanner.take("]")
-    level_type = LevelType(kind, size=tuple(size))
+    flags: list[str] = []
     if scanner.peek() == "(":
         scanner.take("(")
         while True:
             flag = scanner.take()
             if flag not in ("nonunique", "nonordered", "soa"):
                 raise scanner.error(f"unknown property {flag!r}; nonunique, nonordered or soa")
-            level_type = replace(level_type, **{flag: True})
+            if flag in flags:
+                raise scanner.error(f"property {flag!r} is given twice")
+            flags.append(flag)
             if scanner.peek() != ",":
                 break
             scanner.take(",")
         scanner.take(")")
-    return level_type
+    nonunique, nonordered, soa = (name in flags for name in ("nonunique", "nonordered", "soa"))
+    return LevelType(kind, nonunique, nonordered, soa, tuple(size))
