@@ -1,0 +1,256 @@
+"""The text of the loop IR: deterministic, one statement a line, never read back.
+
+    func @spmv(d0: index, A_pos1: memref<i32>, A_vals: memref<f64>, x: memref<f64>) {
+      alloc b0: memref<f64>[d0] = 0.0
+      parallel for i in 0 .. d0 {
+        for p1 in index(A_pos1[i]) .. index(A_pos1[i + 1]) {
+          b0[i] += A_vals[p1] * x[p1]
+        }
+      }
+      return b0
+    }
+
+A memref of another rank than 1 is ``memref<f64, 2>``; ``var`` introduces a mutable variable, ``let``
+any other; int64, the type of indices, is called ``index``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from sparsejit.affine import expr_text
+from sparsejit.ir.loops import (
+    Alloc,
+    Assemble,
+    Assign,
+    Binary,
+    Cast,
+    Copy,
+    Dealloc,
+    DenseResult,
+    DimOf,
+    Expr,
+    For,
+    If,
+    Let,
+    Lit,
+    Load,
+    LoopFunc,
+    Memref,
+    ParamResult,
+    Push,
+    Result,
+    Scan,
+    Search,
+    Select,
+    SparseResult,
+    Stmt,
+    Store,
+    Trim,
+    Unary,
+    Var,
+    View,
+    While,
+)
+from sparsejit.ir.ops import BinaryOp
+from sparsejit.ir.printing import (
+    ATOM,
+    binary_text,
+    const_text,
+    constant_atom,
+    format_text,
+    unary_text,
+    wrap_header,
+)
+from sparsejit.ir.types import INDEX, DType
+
+__all__ = ["memref_text", "print_body", "print_expr", "print_loops"]
+
+
+def _dtype(dtype: DType) -> str:
+    return "index" if dtype is INDEX else dtype.short
+
+
+def memref_text(memref: Memref) -> str:
+    """Return the type of a memref; rank 1 and space 0 are not written.
+
+    >>> memref_text(Memref("x", DType.FLOAT64, 2))
+    'memref<f64, 2>'
+    """
+    rank = f", {memref.rank}" if memref.rank != 1 else ""
+    space = f", space {memref.space}" if memref.space else ""
+    return f"memref<{memref.dtype.short}{rank}{space}>"
+
+
+def print_expr(expr: Expr) -> str:
+    """Return the text of an expression.
+
+    >>> print_expr(Binary(BinaryOp.ADD, Var("i", INDEX), Var("j", INDEX), INDEX))
+    'i + j'
+    """
+    return _expr(expr)[0]
+
+
+def _expr(expr: Expr) -> tuple[str, int]:
+    """Return the text and how strongly it binds."""
+    match expr:
+        case Unary(op, operand):
+            return unary_text(op, _expr(operand))
+        case Binary(op, lhs, rhs):
+            return binary_text(op, _expr(lhs), _expr(rhs))
+        case Lit(const):
+            return constant_atom(const)
+        case Var(name):
+            text = name
+        case Select():
+            sides = (expr.condition, expr.then, expr.orelse)
+            text = f"select({', '.join(map(print_expr, sides))})"
+        case Cast(operand, dtype):
+            text = f"{_dtype(dtype)}({print_expr(operand)})"
+        case Load(memref, indices):
+            text = f"{memref.name}{_list(indices)}"
+        case DimOf(memref, axis):
+            text = f"dim({memref.name}, {axis})"
+        case Search():
+            text = _search(expr)
+        case _:
+            assert_never(expr)
+    return text, ATOM
+
+
+def _search(expr: Search) -> str:
+    name = "search" if expr.ordered else "search_unordered"
+    column = f"[:, {expr.column}]" if expr.column is not None else ""
+    bounds = f"{print_expr(expr.lower)} .. {print_expr(expr.upper)}"
+    return f"{name}({expr.coordinates.name}{column}, {bounds}, {print_expr(expr.key)})"
+
+
+def _list(exprs: Sequence[Expr]) -> str:
+    return f"[{', '.join(map(print_expr, exprs))}]"
+
+
+def _symbol(op: BinaryOp) -> str:
+    symbol = op.info.symbol
+    return f" {symbol}" if symbol.isalpha() else symbol
+
+
+def _simple(stmt: Stmt) -> str:
+    """Return the line of a statement without blocks."""
+    match stmt:
+        case Let(var, value, mutable):
+            return f"{'var' if mutable else 'let'} {var.name} = {print_expr(value)}"
+        case Assign(var, value):
+            return f"{var.name} = {print_expr(value)}"
+        case Store(memref, indices, value, reduce):
+            equals = " =" if reduce is None else f" {_symbol(reduce).strip()}="
+            return f"{memref.name}{_list(indices)}{equals} {print_expr(value)}"
+        case Push(memref, count, value):
+            return f"push {memref.name}[{print_expr(count)}] = {print_expr(value)}"
+        case _:
+            return _whole_array(stmt)
+
+
+def _whole_array(stmt: Stmt) -> str:
+    """Return the line of a statement about whole arrays."""
+    match stmt:
+        case Alloc(memref, extents, fill):
+            space = f", space {memref.space}" if memref.space else ""
+            value = f" = {const_text(fill)}" if fill is not None else ""
+            kind = f"memref<{memref.dtype.short}{space}>"
+            return f"alloc {memref.name}: {kind}{_list(extents)}{value}"
+        case Dealloc(memref):
+            return f"dealloc {memref.name}"
+        case Copy(target, source):
+            return f"copy {source.name} -> {target.name}"
+        case View():
+            strides = f"[{', '.join(map(str, stmt.strides))}]"
+            dropped = f" drop [{', '.join(map(str, stmt.dropped))}]" if stmt.dropped else ""
+            part = f"{_list(stmt.offsets)} {_list(stmt.sizes)} {strides}{dropped}"
+            return f"view {stmt.memref.name} = {stmt.source.name}{part}"
+        case Scan(memref, op):
+            return f"scan {op.value} {memref.name}"
+        case Trim(memref, count):
+            return f"trim {memref.name}[{print_expr(count)}]"
+        case Assemble():
+            targets = ", ".join(target.name for target in stmt.targets)
+            sources = ", ".join(source.name for source in (*stmt.coordinates, stmt.values))
+            kind = f"{format_text(stmt.format)} {_list(stmt.level_extents)}"
+            rest = f"count {print_expr(stmt.count)} fill {const_text(stmt.fill)}"
+            return f"assemble {targets} = {kind} from {sources} {rest}"
+        case _:
+            raise AssertionError(f"a statement without a text: {stmt!r}")
+
+
+def print_body(body: Sequence[Stmt]) -> list[str]:
+    """Return the lines of a block, not indented."""
+    lines: list[str] = []
+    for stmt in body:
+        match stmt:
+            case For():
+                lines.extend(_block(_for_head(stmt), stmt.body))
+            case While(condition, inner):
+                lines.extend(_block(f"while {print_expr(condition)}", inner))
+            case If(condition, then, orelse):
+                lines.extend(_block(f"if {print_expr(condition)}", then))
+                if orelse:
+                    lines.pop()
+                    lines.extend(_block("} else", orelse))
+            case _:
+                lines.append(_simple(stmt))
+    return lines
+
+
+def _block(head: str, body: Sequence[Stmt]) -> list[str]:
+    return [f"{head} {{", *("  " + line for line in print_body(body)), "}"]
+
+
+def _for_head(stmt: For) -> str:
+    prefix = "parallel for" if stmt.parallel else "for"
+    head = f"{prefix} {stmt.var.name} in {print_expr(stmt.lower)} .. {print_expr(stmt.upper)}"
+    if not stmt.reductions:
+        return head
+    return f"{head} reduce({', '.join(f'{v.name}: {op.info.symbol}' for v, op in stmt.reductions)})"
+
+
+def _parameter(param: Memref | Var) -> str:
+    match param:
+        case Memref():
+            return f"{param.name}: {memref_text(param)}"
+        case Var():
+            return f"{param.name}: {_dtype(param.dtype)}"
+        case _:
+            assert_never(param)
+
+
+def _result(result: Result, symbols: Sequence[str]) -> str:
+    match result:
+        case DenseResult(memref):
+            return memref.name
+        case SparseResult():
+            shape = ", ".join(expr_text(extent, symbols) for extent in result.shape)
+            fill = repr(result.fill.value)
+            filled = "" if fill in ("0", "0.0", "0j", "False") else f" fill={fill}"
+            buffers = ", ".join(buffer.name for buffer in result.buffers)
+            return f"{format_text(result.format)}[{shape}]{filled}({buffers})"
+        case ParamResult(index):
+            return f"param {index}"
+        case _:
+            assert_never(result)
+
+
+def print_loops(func: LoopFunc) -> str:
+    """Return the text of a function.
+
+    >>> x = Memref("x", DType.FLOAT64, 1)
+    >>> print(print_loops(LoopFunc("f", (x,), (), (DenseResult(x),))), end="")
+    func @f(x: memref<f64>) {
+      return x
+    }
+    """
+    symbols = [param.name for param in func.params if isinstance(param, Var)]
+    parameters = [_parameter(param) for param in func.params]
+    lines = wrap_header(f"func @{func.name}", parameters, " {")
+    lines.extend("  " + line for line in print_body(func.body))
+    returned = ", ".join(_result(result, symbols) for result in func.results)
+    return "\n".join([*lines, f"  return {returned}".rstrip(), "}", ""])
