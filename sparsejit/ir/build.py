@@ -1,8 +1,8 @@
 """``TensorBuilder``: makes tensor functions one operation at a time.
 
-The builder hands out value names (``0``, ``1``, ... in order of definition), numbers the symbols and
-derives what follows from the operands: iterator types from the destination's map, extents from the
-shapes. ``finish`` returns the verified function. Tracing uses it, and so do the tests.
+The builder hands out value names (``0``, ``1``, ... in order of definition), numbers the symbols
+and derives what follows from the operands: iterator types from the destination's map, extents from
+the shapes. ``finish`` returns the verified function. Tracing uses it, and so do the tests.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ class TensorBuilder:
         *,
         location: Location | None = None,
     ) -> Value:
-        """Append ``Insert`` of a rank-0 tensor into ``dest`` at ``indices`` (ints are constants)."""
+        """Append ``Insert`` of a rank-0 tensor into ``dest`` at ``indices``; ints are constants."""
         result = self.value(dest.type)
         self.append(Insert(result, scalar, dest, self._shape(indices), location))
         return result
@@ -270,7 +270,7 @@ class TensorBuilder:
         *,
         location: Location | None = None,
     ) -> Value:
-        """Append ``InsertSlice`` of ``source`` into ``dest``; the slice is as in ``extract_slice``."""
+        """Append ``InsertSlice`` of ``source`` into ``dest``, a slice as in ``extract_slice``."""
         steps = tuple(strides) if strides is not None else (1,) * len(offsets)
         result = self.value(dest.type)
         at, whole = self._shape(offsets), self._shape(sizes)
@@ -297,7 +297,7 @@ class TensorBuilder:
         """Append ``For``; ``body`` gets the induction variable and the carried values.
 
         What ``body`` appends is the loop's body, what it returns is carried on. Results and carried
-        values have the types of ``inits``. The variable is called ``name``, or the next free letter.
+        values have the types of ``inits``. The variable is called ``name`` or the next free letter.
         """
         taken = (*self._extents, *self._inductions)
         variable = name if name is not None and name not in taken else loop_names(1, taken)[0]
@@ -322,7 +322,7 @@ class TensorBuilder:
         func = TensorFunc(
             name=self.name,
             params=tuple(self._params),
-            symbols=(*self._extents, *self._inductions),
+            symbols=(*self._extents, *self._induction_names()),
             num_extents=len(self._extents),
             ops=tuple(self._blocks[0]),
             results=results,
@@ -332,6 +332,11 @@ class TensorBuilder:
             func = _number_inductions(func)
         verify_tensor(func, after=f"building {self.name}")
         return func
+
+    def _induction_names(self) -> tuple[str, ...]:
+        """The names of the induction variables, without those that became an extent's later."""
+        free = iter(loop_names(len(self._inductions), (*self._extents, *self._inductions)))
+        return tuple(next(free) if n in self._extents else n for n in self._inductions)
 
 
 def _numbered(

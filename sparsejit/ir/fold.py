@@ -45,7 +45,8 @@ def numpy_dtype(dtype: DType) -> np.dtype[Any]:
     >>> numpy_dtype(DType.FLOAT32)
     dtype('float32')
     """
-    return np.dtype(ml_dtypes.bfloat16 if dtype is DType.BFLOAT16 else dtype.value)
+    made: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16 if dtype is DType.BFLOAT16 else dtype.value)
+    return made
 
 
 def constant(value: object, dtype: DType) -> Const:
@@ -202,7 +203,7 @@ def fold_unary(op: UnaryOp, operand: Const) -> Const:
 
 
 def fold_binary(op: BinaryOp, lhs: Const, rhs: Const) -> Const:
-    """Return ``lhs op rhs``; ``ValueError`` for two dtypes or where ``op`` has no meaning on theirs.
+    """Return ``lhs op rhs``; ``ValueError`` for two dtypes, or one that ``op`` is not defined on.
 
     >>> fold_binary(BinaryOp.FLOORDIV, Const(7, DType.INT8), Const(0, DType.INT8))
     Const(0, DType.INT8)

@@ -10,8 +10,8 @@
       return b0
     }
 
-A memref of another rank than 1 is ``memref<f64, 2>``; ``var`` introduces a mutable variable, ``let``
-any other; int64, the type of indices, is called ``index``.
+A memref of another rank than 1 is ``memref<f64, 2>``; ``var`` introduces a mutable variable and
+``let`` any other; int64, the type of indices, is called ``index``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Walks over the loop IR: parts of expressions and statements, free names, and rebuilding.
 
 ``children``, ``expressions``, ``blocks`` and ``memrefs`` look at one node; ``all_expressions`` and
-``all_statements`` descend. Rebuilding (``map_expr``, ``map_body``) returns new nodes, children first.
+``all_statements`` descend. ``map_expr`` and ``map_body`` rebuild: they return new nodes, and change
+what is inside first.
 """
 
 from __future__ import annotations
@@ -105,8 +106,8 @@ def all_expressions(expr: Expr) -> Iterator[Expr]:
         yield from all_expressions(child)
 
 
-def expressions(stmt: Stmt) -> tuple[Expr, ...]:
-    """Return the expressions directly in ``stmt``: those in the statements of its blocks are not."""
+def expressions(stmt: Stmt) -> tuple[Expr, ...]:  # noqa: C901 - one case for each kind
+    """Return the expressions of ``stmt`` itself, without those in its blocks."""
     match stmt:
         case Let() | Assign():
             return (stmt.value,)

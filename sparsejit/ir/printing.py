@@ -132,9 +132,9 @@ def _format_name(fmt: Format) -> str | None:
             return name
     kinds = [level.type.kind for level in fmt.levels]
     batches = kinds.count(LevelKind.BATCH)
-    for inner, known in ((CSR, "csr"), (CSC, "csc"), (DCSR, "dcsr")):
+    for inner, spelling in ((CSR, "csr"), (CSC, "csc"), (DCSR, "dcsr")):
         if batches and fmt == Batched(inner, batches):
-            return f"batched({known})" if batches == 1 else f"batched({known}, {batches})"
+            return f"batched({spelling})" if batches == 1 else f"batched({spelling}, {batches})"
     return None
 
 
@@ -183,7 +183,9 @@ def print_scalar(expr: ScalarExpr, num_inputs: int, loops: Sequence[str]) -> str
     return _scalar(expr, num_inputs, loops)[0]
 
 
-def _scalar(expr: ScalarExpr, num_inputs: int, loops: Sequence[str]) -> tuple[str, int]:
+def _scalar(  # noqa: C901 - one case for each kind
+    expr: ScalarExpr, num_inputs: int, loops: Sequence[str]
+) -> tuple[str, int]:
     """Return the text and how strongly it binds."""
 
     def walk(inner: ScalarExpr) -> tuple[str, int]:
@@ -265,7 +267,7 @@ def _list(exprs: Sequence[AffineExpr], symbols: Sequence[str]) -> str:
     return f"[{', '.join(expr_text(expr, symbols) for expr in exprs)}]"
 
 
-def _generic(op: Generic, symbols: Sequence[str]) -> str:
+def _generic(op: Generic, symbols: Sequence[str]) -> list[str]:
     names = loop_names(len(op.iterator_types), taken=symbols)
     operands = (*op.inputs, op.init)
     loops = []
@@ -278,9 +280,12 @@ def _generic(op: Generic, symbols: Sequence[str]) -> str:
         _name(value) + (_list(indexing.results, names) if indexing.results else "")
         for value, indexing in zip(operands, op.indexing_maps, strict=True)
     ]
-    ins = f" ins({', '.join(accesses[:-1])})" if op.inputs else ""
+    ins = [f"ins({', '.join(accesses[:-1])})"] if op.inputs else []
     body = print_scalar(op.body, len(op.inputs), names)
-    return f"generic ({', '.join(loops)}){ins} outs({accesses[-1]}) {{ {body} }}"
+    head = f"{_name(op.result)} = generic ({', '.join(loops)})"
+    parts = [head, *ins, f"outs({accesses[-1]})", f"{{ {body} }}"]
+    line = " ".join(parts)
+    return [line] if len(line) <= _LINE - 2 else [head, *("    " + part for part in parts[1:])]
 
 
 def _slice(op: ExtractSlice | InsertSlice, whole: Value, symbols: Sequence[str]) -> str:
@@ -291,12 +296,13 @@ def _slice(op: ExtractSlice | InsertSlice, whole: Value, symbols: Sequence[str])
 
 
 def print_op(op: Op, symbols: Sequence[str], locations: bool = False) -> list[str]:
-    """Return the lines of one operation; several for a loop."""
-    if isinstance(op, For):
-        return _for(op, symbols, locations)
+    """Return the lines of one operation; several for a loop and where one would be too long."""
     match op:
+        case For():
+            return _for(op, symbols, locations)
         case Generic():
-            text = _generic(op, symbols)
+            first, *rest = _generic(op, symbols)
+            return [first + _place(op.location, locations), *rest]
         case Convert():
             text = f"convert {_name(op.source)} : {type_text(op.result.type, symbols)}"
         case Empty():

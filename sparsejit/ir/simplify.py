@@ -66,7 +66,7 @@ class _Literal:
 _State = Partial | _Literal
 
 
-def simplify_absence(
+def simplify_absence(  # noqa: C901 - one case for each kind
     expr: ScalarExpr,
     dtypes: Sequence[DType],
     absent: Mapping[int, Const],
@@ -103,8 +103,8 @@ def simplify_absence(
                 return _map(walk(operand), lambda c: fold_cast(c, dtype), lambda e: Cast(e, dtype))
             case Unary(op, operand):
                 return _map(walk(operand), lambda c: fold_unary(op, c), lambda e: Unary(op, e))
-            case Binary(op, lhs, rhs):
-                return _binary(op, walk(lhs), walk(rhs))
+            case Binary(combine, lhs, rhs):
+                return _binary(combine, walk(lhs), walk(rhs))
             case Select(condition, then, orelse):
                 return _select(walk(condition), walk(then), walk(orelse), dtype_of(then, dtypes))
             case _:
@@ -234,6 +234,8 @@ def reduction_form(
     (BinaryOp.MAX, Arg(index=0))
     """
     out = Arg(out_index)
+    op: BinaryOp
+    term: ScalarExpr
     match body:
         case Binary(BinaryOp.SUB, lhs, rhs) if lhs == out:
             op, term = BinaryOp.ADD, Unary(UnaryOp.NEG, rhs)

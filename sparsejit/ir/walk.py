@@ -1,8 +1,8 @@
 """Walks over the tensor IR: operands, results, definitions, uses, and rebuilding.
 
 Functions of one operation look at it alone; ``all_ops`` and what builds on it descend into the
-bodies of ``For``. Nothing here changes an operation: rebuilding returns new ones. The walks over the
-loop IR are in ``loop_walk``.
+bodies of ``For``. Nothing here changes an operation: rebuilding returns new ones. The walks over
+the loop IR are in ``loop_walk``.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def all_values(func: TensorFunc) -> Iterator[Value]:
 
 
 def definitions(func: TensorFunc) -> dict[str, Op]:
-    """Return, by name, the operation that defines a value; parameters and loop arguments have none."""
+    """Return, by name, the operation that defines a value; parameters and args have none."""
     return {value.name: op for op in all_ops(func.ops) for value in results_of(op)}
 
 
