@@ -1,0 +1,339 @@
+"""A tensor function as MLIR text that the real ``mlir-opt`` accepts.
+
+In goes a ``TensorFunc`` as the analysis sees it, out comes a module with one function: extents are
+``?``, the arguments say whether they may be written, and the final value of an assigned argument
+is materialized in it. What MLIR cannot express raises ``UnsupportedError``. Operation for operation
+the text is what ``sparsify_and_bufferize`` analyses, which is how the two are compared.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import assert_never
+
+from sparsejit.affine import (
+    Add,
+    AffineExpr,
+    AffineMap,
+    Constant,
+    Dim,
+    FloorDiv,
+    Mod,
+    Mul,
+    dims_of,
+    mul,
+)
+from sparsejit.ir import tensor
+from sparsejit.ir._mlir_scalar import BodyWriter
+from sparsejit.ir._mlir_types import Encodings, element_type
+from sparsejit.ir.tensor import TensorFunc, Value
+
+__all__ = ["needs_loop_carrier", "print_mlir"]
+
+
+def needs_loop_carrier(op: tensor.Generic) -> bool:
+    """Whether some loop of ``op`` is no plain index of any operand.
+
+    MLIR takes the extents of loops from its operands, so such a loop needs one more operand, which
+    the body does not read; it stands before the destination.
+    """
+    return bool(_uncarried_loops(op))
+
+
+def _uncarried_loops(op: tensor.Generic) -> list[int]:
+    carried = {
+        result.index
+        for map_ in op.indexing_maps
+        for result in map_.results
+        if isinstance(result, Dim)
+    }
+    return [loop for loop in range(len(op.iterator_types)) if loop not in carried]
+
+
+def print_mlir(func: TensorFunc) -> str:
+    """Return the MLIR module of ``func``.
+
+    Raises ``UnsupportedError`` for levels, fill values and scalar operations that MLIR lacks.
+
+    >>> from sparsejit.formats import Dense
+    >>> from sparsejit.ir.scalar import Const
+    >>> from sparsejit.ir.types import DType, TensorType
+    >>> x = Value("x", TensorType((Dim(0),), DType.FLOAT64, Dense(1), Const(0.0, DType.FLOAT64)))
+    >>> print(print_mlir(TensorFunc("same", (x,), ("n",), 1, (), (x,))))
+    func.func @same(%x: tensor<?xf64> {bufferization.writable = false}) -> tensor<?xf64> {
+      return %x : tensor<?xf64>
+    }
+    <BLANKLINE>
+    """
+    return _FunctionWriter(func).text()
+
+
+class _Block:
+    """The lines of one block: index arithmetic first, since several operations may share it."""
+
+    def __init__(self, symbols: frozenset[int]) -> None:
+        self.symbols = symbols
+        self.header: list[str] = []
+        self.lines: list[str] = []
+        self.indices: dict[AffineExpr, str] = {}
+
+
+class _FunctionWriter:
+    def __init__(self, func: TensorFunc) -> None:
+        self._func = func
+        self._encodings = Encodings()
+        self._count = 0
+        self._used: set[str] = set()
+        self._names: dict[str, str] = {}
+        self._blocks = [_Block(frozenset(range(func.num_extents)))]
+
+    def text(self) -> str:
+        func = self._func
+        assigned = {value.name for value in func.assigned}
+        params = [
+            f"{self._name(param)}: {self._type(param)} "
+            f"{{bufferization.writable = {'true' if param.name in assigned else 'false'}}}"
+            for param in func.params
+        ]
+        for op in func.ops:
+            self._op(op)
+        types = ", ".join(self._type(result) for result in func.results)
+        arrow = f" -> {types}" if len(func.results) == 1 else f" -> ({types})" if types else ""
+        names = ", ".join(self._name(result) for result in func.results)
+        self._line(f"return {names} : {types}" if types else "return")
+        block = self._blocks[0]
+        lines = [
+            *self._encodings.definitions(),
+            f"func.func @{_safe(func.name)}({', '.join(params)}){arrow} {{",
+            *(f"  {line}" for line in (*block.header, *block.lines)),
+            "}",
+        ]
+        return "\n".join(lines) + "\n"
+
+    # ------------------------------------------------------------ names and types
+
+    def _name(self, value: Value) -> str:
+        if value.name not in self._names:
+            self._names[value.name] = self._reserve(_safe(value.name))
+        return self._names[value.name]
+
+    def _reserve(self, wanted: str) -> str:
+        name = wanted
+        while name in self._used:
+            self._count += 1
+            name = f"{wanted}_{self._count}"
+        self._used.add(name)
+        return f"%{name}"
+
+    def _fresh(self) -> str:
+        self._count += 1
+        return self._reserve(f"s{self._count}")
+
+    def _type(self, value: Value) -> str:
+        return self._encodings.tensor_type(value.type)
+
+    def _line(self, text: str) -> None:
+        self._blocks[-1].lines.append(text)
+
+    # ------------------------------------------------------------ index arithmetic
+
+    def _index(self, expr: AffineExpr) -> str:
+        """The name of an index value, computed in the outermost block that knows its symbols."""
+        needed, known = dims_of(expr), frozenset[int]()
+        for block in self._blocks:
+            known |= block.symbols
+            if needed <= known:
+                return block.indices.get(expr) or self._compute(expr, block)
+        raise ValueError(f"an index uses a symbol that is not in scope: {expr}")
+
+    def _compute(self, expr: AffineExpr, block: _Block) -> str:
+        match expr:
+            case Dim(symbol):
+                text = self._extent(symbol)
+            case Constant(value):
+                text = f"arith.constant {value} : index"
+            case Add(lhs, Mul(Constant(-1), rhs)):
+                text = f"arith.subi {self._index(lhs)}, {self._index(rhs)} : index"
+            case Add(lhs, rhs):
+                text = f"arith.addi {self._index(lhs)}, {self._index(rhs)} : index"
+            case Mul(lhs, rhs):
+                text = f"arith.muli {self._index(lhs)}, {self._index(rhs)} : index"
+            case FloorDiv(lhs, divisor):
+                by = self._index(Constant(divisor))
+                text = f"arith.floordivsi {self._index(lhs)}, {by} : index"
+            case Mod(lhs, divisor):
+                whole = mul(Constant(divisor), FloorDiv(lhs, divisor))
+                text = f"arith.subi {self._index(lhs)}, {self._index(whole)} : index"
+            case _:
+                assert_never(expr)
+        hint = f"c{expr.value}" if isinstance(expr, Constant) and expr.value >= 0 else "i"
+        if isinstance(expr, Dim):
+            hint = _safe(self._func.symbols[expr.index])
+        name = self._reserve(hint)
+        block.header.append(f"{name} = {text}")
+        block.indices[expr] = name
+        return name
+
+    def _extent(self, symbol: int) -> str:
+        for param in self._func.params:
+            for axis, extent in enumerate(param.type.shape):
+                if extent == Dim(symbol):
+                    at = self._index(Constant(axis))
+                    return f"tensor.dim {self._name(param)}, {at} : {self._type(param)}"
+        raise ValueError(f"extent {self._func.symbols[symbol]} belongs to no parameter")
+
+    def _mixed(self, exprs: tuple[AffineExpr, ...]) -> str:
+        """A list of indices with constants as literals."""
+        return ", ".join(
+            str(expr.value) if isinstance(expr, Constant) else self._index(expr) for expr in exprs
+        )
+
+    # ------------------------------------------------------------ operations
+
+    def _op(self, op: tensor.Op) -> None:
+        match op:
+            case tensor.Generic():
+                self._generic(op)
+            case tensor.For():
+                self._for(op)
+            case tensor.Empty(result):
+                extents = ", ".join(self._index(extent) for extent in result.type.shape)
+                self._line(f"{self._name(result)} = tensor.empty({extents}) : {self._type(result)}")
+            case tensor.AllocTensor(result, None):
+                extents = ", ".join(self._index(extent) for extent in result.type.shape)
+                alloc = f"bufferization.alloc_tensor({extents})"
+                self._line(f"{self._name(result)} = {alloc} : {self._type(result)}")
+            case tensor.AllocTensor(result, tensor.Value() as copy):
+                alloc = f"bufferization.alloc_tensor() copy({self._name(copy)})"
+                self._line(f"{self._name(result)} = {alloc} : {self._type(result)}")
+            case tensor.Convert(result, source):
+                self._convert(self._name(result), self._name(source), self._type(source), result)
+            case tensor.Insert(result, scalar, dest, indices):
+                element = self._fresh()
+                self._line(f"{element} = tensor.extract {self._name(scalar)}[] : {self._type(scalar)}")
+                at = ", ".join(self._index(index) for index in indices)
+                insert = f"tensor.insert {element} into {self._name(dest)}[{at}]"
+                self._line(f"{self._name(result)} = {insert} : {self._type(dest)}")
+            case tensor.ExtractSlice():
+                self._extract_slice(op)
+            case tensor.InsertSlice(result, source, dest):
+                insert = f"tensor.insert_slice {self._name(source)} into {self._name(dest)}"
+                types = f"{self._type(source)} into {self._type(dest)}"
+                self._line(f"{self._name(result)} = {insert}{self._slice(op)} : {types}")
+            case tensor.Materialize(result, source, dest):
+                types = f"({self._type(source)}, {self._type(dest)}) -> {self._type(result)}"
+                self._line(
+                    f"{self._name(result)} = bufferization.materialize_in_destination "
+                    f"{self._name(source)} in {self._name(dest)} : {types}"
+                )
+            case _:
+                assert_never(op)
+
+    def _convert(self, name: str, source: str, source_type: str, result: Value) -> None:
+        types = f"{source_type} to {self._type(result)}"
+        self._line(f"{name} = sparse_tensor.convert {source} : {types}")
+
+    def _slice(self, op: tensor.ExtractSlice | tensor.InsertSlice) -> str:
+        """The offsets, sizes and strides; only the size of a dropped dimension is a literal."""
+        full_sizes = list(op.sizes)
+        if isinstance(op, tensor.ExtractSlice):
+            rank = op.source.type.rank
+        else:
+            rank = op.dest.type.rank
+        if len(full_sizes) < rank:
+            for axis in op.dropped:
+                full_sizes.insert(axis, Constant(1))
+        sizes = ", ".join(
+            "1" if axis in op.dropped else self._index(size) for axis, size in enumerate(full_sizes)
+        )
+        strides = ", ".join(map(str, op.strides))
+        return f"[{self._mixed(op.offsets)}] [{sizes}] [{strides}]"
+
+    def _extract_slice(self, op: tensor.ExtractSlice) -> None:
+        where, name = self._slice(op), self._name(op.result)
+        if op.source.type.is_dense:
+            types = f"{self._type(op.source)} to {self._type(op.result)}"
+            self._line(f"{name} = tensor.extract_slice {self._name(op.source)}{where} : {types}")
+            return
+        view, type_ = self._fresh(), self._encodings.slice_type(op.source.type, op.result.type)
+        types = f"{self._type(op.source)} to {type_}"
+        self._line(f"{view} = tensor.extract_slice {self._name(op.source)}{where} : {types}")
+        self._convert(name, view, type_, op.result)
+
+    def _for(self, op: tensor.For) -> None:
+        lower, upper = self._index(op.lower), self._index(op.upper)
+        step = self._index(Constant(1))
+        inits = [self._name(init) for init in op.inits]
+        types = ", ".join(self._type(result) for result in op.results)
+        block = _Block(frozenset({op.induction}))
+        counter = self._reserve(_safe(self._func.symbols[op.induction]))
+        block.indices[Dim(op.induction)] = counter
+        self._blocks.append(block)
+        args = [self._name(arg) for arg in op.args]
+        for inner in op.body:
+            self._op(inner)
+        yields = ", ".join(self._name(value) for value in op.yields)
+        self._line(f"scf.yield {yields} : {types}" if types else "scf.yield")
+        self._blocks.pop()
+        carried = ", ".join(f"{arg} = {init}" for arg, init in zip(args, inits, strict=True))
+        loop = f"scf.for {counter} = {lower} to {upper} step {step}"
+        head = f"{loop} iter_args({carried}) -> ({types}) {{" if types else f"{loop} {{"
+        if len(op.results) == 1:
+            head = f"{self._name(op.results[0])} = {head}"
+        elif op.results:
+            head = f"{', '.join(self._name(result) for result in op.results)} = {head}"
+        self._line(head)
+        for line in (*block.header, *block.lines):
+            self._line(f"  {line}")
+        self._line("}")
+
+    def _generic(self, op: tensor.Generic) -> None:
+        num_loops = len(op.iterator_types)
+        inputs = [(self._name(value), self._type(value)) for value in op.inputs]
+        maps = list(op.indexing_maps[:-1])
+        carrier = _uncarried_loops(op)
+        if carrier:
+            inputs.append(self._carrier(op, carrier))
+            maps.append(AffineMap(num_loops, tuple(Dim(loop) for loop in carrier)))
+        maps.append(op.indexing_maps[-1])
+        kinds = ", ".join(f'"{kind.value}"' for kind in op.iterator_types)
+        map_list = ", ".join(f"affine_map<{map_}>" for map_ in maps)
+        ins = f"{', '.join(n for n, _ in inputs)} : {', '.join(t for _, t in inputs)}"
+        head = f"linalg.generic {{indexing_maps = [{map_list}], iterator_types = [{kinds}]}}"
+        init = f"outs({self._name(op.init)} : {self._type(op.init)})"
+        self._line(f"{self._name(op.result)} = {head} {f'ins({ins}) ' if inputs else ''}{init} {{")
+        operands = (*op.inputs, op.init)
+        names = [self._fresh() for _ in operands]
+        args = [
+            f"{name}: {element_type(value.type.dtype)}"
+            for name, value in zip(names, operands, strict=True)
+        ]
+        if carrier:
+            args.insert(-1, f"{self._fresh()}: i1")
+        self._line(f"^bb0({', '.join(args)}):")
+        body = BodyWriter(
+            names,
+            [value.type.dtype for value in operands],
+            [not value.type.is_dense for value in operands],
+            op.init.type.fill if op.init.type.is_dense else None,
+            self._fresh,
+        )
+        body.result(op.body)
+        for line in body.lines:
+            self._line(line)
+        self._line(f"}} -> {self._type(op.result)}")
+
+    def _carrier(self, op: tensor.Generic, loops: list[int]) -> tuple[str, str]:
+        """A tensor that nobody reads, with the extents of these loops."""
+        extents = ", ".join(self._index(op.extents[loop]) for loop in loops)
+        no, name = self._fresh(), self._fresh()
+        type_ = f"tensor<{'?x' * len(loops)}i1>"
+        self._line(f"{no} = arith.constant false")
+        self._line(f"{name} = tensor.splat {no}[{extents}] : {type_}")
+        return name, type_
+
+
+def _safe(name: str) -> str:
+    """A name with the characters that MLIR allows after ``%`` and ``@``."""
+    cleaned = re.sub(r"[^A-Za-z0-9_$.]", "_", name)
+    return cleaned if re.match(r"[A-Za-z_$]", cleaned) else f"v{cleaned}"

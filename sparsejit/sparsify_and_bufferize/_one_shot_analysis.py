@@ -1,0 +1,261 @@
+"""One-Shot analysis: which operand may be written in place, and where a copy is unavoidable.
+
+In goes a ``TensorFunc``, out come ``Decisions``: for every tensor operand whether the operation may
+work in that operand's buffer, and if not, the read-after-write conflict (or the read-only value)
+that forbids it. Pure: the function is not touched. The method is MLIR's: a greedy walk from the
+last operation to the first, over alias sets that merge with each in-place decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sparsejit.errors import UnsupportedError
+from sparsejit.ir.tensor import TensorFunc
+from sparsejit.sparsify_and_bufferize._alias_sets import DisjointSets
+from sparsejit.sparsify_and_bufferize._op_effects import Flow, FlowOp, Use, flow_of
+from sparsejit.sparsify_and_bufferize._options import StageOptions
+from sparsejit.sparsify_and_bufferize._raw_conflicts import (
+    RawConflict,
+    conflicts_among,
+    definitions_of,
+    is_equivalent,
+    is_value_read,
+    reads,
+)
+
+__all__ = ["Decision", "Decisions", "analyze", "decisions_text", "use_text"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The verdict on one use. ``conflicts`` are all that an in-place use would have made.
+
+    ``read_only`` are the values that must not be written but would be. ``omit_copy``: if the use
+    is out of place, a new allocation does, since nobody reads what was there.
+    """
+
+    use: Use
+    in_place: bool
+    conflicts: tuple[RawConflict, ...] = ()
+    read_only: tuple[str, ...] = ()
+    omit_copy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """All verdicts, in the order in which they were taken, and the sets that followed.
+
+    ``equivalent_params`` has, for each result of the function, the number of the parameter in
+    whose buffer it lives, or None. ``equivalent`` and ``aliases`` list the sets of value names.
+    """
+
+    flow: Flow
+    taken: tuple[Decision, ...]
+    by_use: Mapping[Use, Decision]
+    equivalent: tuple[tuple[str, ...], ...]
+    aliases: tuple[tuple[str, ...], ...]
+    equivalent_params: tuple[int | None, ...]
+
+    def are_equivalent(self, one: str, other: str) -> bool:
+        """Whether two values are the same buffer."""
+        return one == other or any(one in names and other in names for names in self.equivalent)
+
+
+_DEFAULT_OPTIONS = StageOptions()
+
+
+def analyze(func: TensorFunc, options: StageOptions = _DEFAULT_OPTIONS) -> Decisions:
+    """Return the in-place decisions for ``func``.
+
+    Raises ``UnsupportedError`` when no copy can help: an assigned parameter's old value is needed
+    after its final value was materialized, or the destination is read only; and when a loop yields
+    a new buffer although ``allow_return_allocs`` is off.
+    """
+    flow = flow_of(func, function_boundaries=options.function_boundaries)
+    aliases = DisjointSets(flow.sites)
+    in_place: set[Use] = set()
+    for use in flow.all_uses():
+        if flow.operand(use).must:
+            _merge(flow, aliases, in_place, use)
+    for use in flow.all_uses():
+        _refuse_unavoidable(flow, aliases, in_place, use)
+    taken = []
+    for place in _bottom_up(flow.ops):
+        for operand in range(len(flow.ops[place].operands)):
+            decision = _decide(flow, aliases, in_place, Use(place, operand))
+            taken.append(decision)
+            if decision.in_place:
+                _merge(flow, aliases, in_place, decision.use)
+    equivalent = _equivalence(flow, in_place)
+    if not options.allow_return_allocs:
+        _refuse_new_buffers(flow, equivalent)
+    return Decisions(
+        flow=flow,
+        taken=tuple(taken),
+        by_use={decision.use: decision for decision in taken},
+        equivalent=equivalent.sets(),
+        aliases=aliases.sets(),
+        equivalent_params=_equivalent_params(func, equivalent, options),
+    )
+
+
+def _merge(flow: Flow, aliases: DisjointSets, in_place: set[Use], use: Use) -> None:
+    in_place.add(use)
+    operand = flow.operand(use)
+    if operand.alias is not None:
+        aliases.merge(operand.value.name, operand.alias.value)
+
+
+def _bottom_up(ops: tuple[FlowOp, ...]) -> list[int]:
+    """The reverse of the order in which every operation follows those inside it."""
+    last_first = []
+    waiting = [place for place, op in enumerate(ops) if not op.path]
+    while waiting:
+        place = waiting.pop()
+        last_first.append(place)
+        inside = (*ops[place].path, place)
+        waiting.extend(inner for inner, op in enumerate(ops) if op.path == inside)
+    return last_first
+
+
+def _decide(flow: Flow, aliases: DisjointSets, in_place: set[Use], use: Use) -> Decision:
+    """One-Shot's question: can this use be in place, given what was decided before?"""
+    operand = flow.operand(use)
+    omit_copy = _can_omit_copy(flow, use)
+    read_only = _reached_read_only(flow, aliases, in_place, use, add_write=True)
+    if read_only:
+        return Decision(use, in_place=False, read_only=read_only, omit_copy=omit_copy)
+    conflicts = conflicts_among(flow, aliases, in_place, use, add_write=True)
+    if conflicts and not operand.must:
+        return Decision(use, in_place=False, conflicts=conflicts, omit_copy=omit_copy)
+    return Decision(use, in_place=True)
+
+
+def _reached_read_only(
+    flow: Flow, aliases: DisjointSets, in_place: set[Use], use: Use, *, add_write: bool
+) -> tuple[str, ...]:
+    """The values that must not be written but would be, if ``use`` were in place."""
+    operand = flow.operand(use)
+    roots = [operand.value.name] + ([] if operand.alias is None else [operand.alias.value])
+    names = [name for root in roots for name in aliases.members(root)]
+    is_written = (add_write and operand.writes) or any(
+        found in in_place and flow.operand(found).writes for name in names for found in flow.uses[name]
+    )
+    if not is_written:
+        return ()
+    return tuple(dict.fromkeys(name for name in names if name in flow.read_only))
+
+
+def _can_omit_copy(flow: Flow, use: Use) -> bool:
+    """Whether an out-of-place use needs no copy: what was there is undefined or never read."""
+    operand = flow.operand(use)
+    if not definitions_of(flow, operand.value.name):
+        return True
+    is_read = reads(flow, use)
+    if operand.writes and not is_read:
+        return True
+    alias = operand.alias
+    return not is_read and (alias is None or not is_value_read(flow, alias.value))
+
+
+def _refuse_unavoidable(
+    flow: Flow, aliases: DisjointSets, in_place: set[Use], use: Use
+) -> None:
+    conflicts = conflicts_among(flow, aliases, in_place, use, add_write=False)
+    if conflicts:
+        raise UnsupportedError(
+            "the old value of an assigned argument is needed after its new value was written",
+            hint="copy the argument before assigning to it",
+            reasons=(_conflict_text(flow, conflicts[0]),),
+        )
+    if use in in_place:
+        read_only = _reached_read_only(flow, aliases, in_place, use, add_write=False)
+        if read_only:
+            raise UnsupportedError(
+                f"%{read_only[0]} is written but is not one of the assigned arguments"
+            )
+
+
+def _equivalence(flow: Flow, in_place: set[Use]) -> DisjointSets:
+    """The sets of values that are one buffer, inner operations before those around them."""
+    equivalent = DisjointSets(flow.sites)
+    for place in reversed(_bottom_up(flow.ops)):
+        for result in flow.ops[place].results:
+            for use, alias in flow.aliasing_operands(result.name):
+                if use in in_place and is_equivalent(alias, equivalent.together):
+                    equivalent.merge(flow.operand(use).value.name, result.name)
+    return equivalent
+
+
+def _equivalent_params(
+    func: TensorFunc, equivalent: DisjointSets, options: StageOptions
+) -> tuple[int | None, ...]:
+    if not options.function_boundaries:
+        return (None,) * len(func.results)
+    numbers = {param.name: number for number, param in enumerate(func.params)}
+    return tuple(
+        next((numbers[n] for n in equivalent.members(result.name) if n in numbers), None)
+        for result in func.results
+    )
+
+
+def _refuse_new_buffers(flow: Flow, equivalent: DisjointSets) -> None:
+    for op in flow.ops:
+        for number, operand in enumerate(op.operands):
+            alias = operand.alias
+            if alias is None or alias.carried is None or equivalent.together(*alias.carried):
+                continue
+            raise UnsupportedError(
+                f"loop {op.label} yields a new buffer for %{alias.carried[0]} (value {number})",
+                hint="allow_return_allocs allows it",
+            )
+
+
+# ---------------------------------------------------------------- text
+
+
+def use_text(flow: Flow, use: Use) -> str:
+    """Return a use as ``%0 outs`` or ``return#1``."""
+    op, operand = flow.ops[use.op], flow.operand(use)
+    if op.upstream in ("func.return", "scf.yield"):
+        return f"{op.label}#{operand.role}"
+    return f"{op.label} {operand.role}"
+
+
+def _definition_text(flow: Flow, name: str) -> str:
+    site = flow.sites[name]
+    if site.kind == "result":
+        return f"%{name}"
+    return f"param %{name}" if site.op < 0 else f"loop argument %{name}"
+
+
+def _conflict_text(flow: Flow, conflict: RawConflict) -> str:
+    return (
+        f"RaW conflict: read by {use_text(flow, conflict.read)}, "
+        f"conflicting write by {use_text(flow, conflict.write)}, "
+        f"definition {_definition_text(flow, conflict.definition)}"
+    )
+
+
+def decisions_text(func: TensorFunc, decisions: Decisions) -> str:
+    """Return the decisions of every operand that can be written or shared, in program order.
+
+    Operands that are only read are left out: they need no buffer of their own.
+    """
+    flow = decisions.flow
+    lines = [f"decisions @{func.name}"]
+    for use in flow.all_uses():
+        decision, operand = decisions.by_use[use], flow.operand(use)
+        if decision.in_place and (operand.must or not (operand.writes or operand.alias)):
+            continue
+        place = "in-place" if decision.in_place else "out-of-place"
+        lines.append(f"  {use_text(flow, use)} %{operand.value.name}: {place}")
+        if decision.conflicts:
+            lines.append(f"    {_conflict_text(flow, decision.conflicts[0])}")
+        lines.extend(f"    read-only: %{name}" for name in decision.read_only)
+    for number, param in enumerate(decisions.equivalent_params):
+        if param is not None:
+            lines.append(f"  result {number} lives in param %{func.params[param].name}")
+    return "\n".join(lines)

@@ -1,0 +1,273 @@
+"""Read-after-write conflicts: would a read see a write that it should not see?
+
+In go a ``Flow``, the alias sets and the in-place decisions taken so far; out come the conflicts
+that one more in-place use would make. A conflict names the read, the write that changes what it
+reads, and the definition that it should have read. The rules follow MLIR's One-Shot analysis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from sparsejit.affine import AffineExpr, Constant, add, as_linear, mul
+from sparsejit.ir import tensor
+from sparsejit.sparsify_and_bufferize._alias_sets import DisjointSets
+from sparsejit.sparsify_and_bufferize._op_effects import Alias, Flow, Use
+
+__all__ = ["RawConflict", "conflicts_among", "definitions_of", "is_equivalent", "is_value_read"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RawConflict:
+    """``read`` should see the contents of ``definition`` (a value) but ``write`` changed them."""
+
+    read: Use
+    write: Use
+    definition: str
+
+
+def is_equivalent(alias: Alias, same: Callable[[str, str], bool]) -> bool:
+    """Whether the aliasing value is the very buffer, given which values are the same buffer."""
+    return not alias.part and (alias.carried is None or same(*alias.carried))
+
+
+def _identical(one: str, other: str) -> bool:
+    """Equivalence while decisions are still taken: a value is only itself."""
+    return one == other
+
+
+def is_value_read(flow: Flow, value: str) -> bool:
+    """Whether any use reads the elements of ``value``, also through aliases that do not write."""
+    waiting = list(flow.uses[value])
+    seen: set[Use] = set()
+    while waiting:
+        use = waiting.pop()
+        if use in seen:
+            continue
+        seen.add(use)
+        operand = flow.operand(use)
+        if reads(flow, use):
+            return True
+        if not operand.writes and operand.alias is not None:
+            waiting.extend(flow.uses[operand.alias.value])
+    return False
+
+
+def reads(flow: Flow, use: Use) -> bool:
+    """Whether this use reads elements."""
+    operand = flow.operand(use)
+    through = operand.reads_through
+    return operand.reads or (through is not None and is_value_read(flow, through))
+
+
+def _defines(flow: Flow, value: str) -> bool:
+    """Whether ``value`` has contents of its own, rather than those of an operand."""
+    site = flow.sites[value]
+    if site.kind == "argument":
+        return True
+    op = flow.ops[site.op]
+    aliasing = flow.aliasing_operands(value)
+    if not aliasing:
+        return not op.undefined
+    return any(flow.operand(use).writes for use, _ in aliasing)
+
+
+def definitions_of(flow: Flow, value: str) -> tuple[str, ...]:
+    """Return the values whose contents a read of ``value`` sees; none if they are undefined."""
+    return _walk_back(flow, value, lambda found: _defines(flow, found), leaves=False)
+
+
+def _walk_back(
+    flow: Flow,
+    value: str,
+    accept: Callable[[str], bool],
+    *,
+    leaves: bool,
+    equivalent_only: bool = False,
+) -> tuple[str, ...]:
+    """Return the first accepted values met from ``value`` through aliasing operands.
+
+    With ``leaves`` the values where the walk ends without having accepted any are returned as
+    well. ``equivalent_only`` follows operands that are the same buffer, of the same type.
+    """
+    found: dict[str, None] = {}
+    waiting = [value]
+    seen: set[str] = set()
+    while waiting:
+        current = waiting.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        if accept(current):
+            found[current] = None
+            continue
+        aliasing = flow.aliasing_operands(current)
+        if not aliasing and leaves:
+            found[current] = None
+        for use, alias in aliasing:
+            operand = flow.operand(use)
+            same_type = operand.value.type == flow.sites[current].value.type
+            if equivalent_only and not (is_equivalent(alias, _identical) and same_type):
+                if leaves:
+                    found[current] = None
+            else:
+                waiting.append(operand.value.name)
+    return tuple(found)
+
+
+def conflicts_among(
+    flow: Flow, aliases: DisjointSets, in_place: Collection[Use], use: Use, *, add_write: bool
+) -> tuple[RawConflict, ...]:
+    """Return the conflicts in the buffers of ``use``, all its aliases taken as one buffer.
+
+    With ``add_write`` the use itself is taken as in place, else only the decisions so far count.
+    """
+    operand = flow.operand(use)
+    roots = [operand.value.name] + ([] if operand.alias is None else [operand.alias.value])
+    touched = [found for root in roots for name in aliases.members(root) for found in flow.uses[name]]
+    readers = sorted({found for found in touched if _is_reader(flow, found)})
+    writers = {found for found in touched if found in in_place and flow.operand(found).writes}
+    if add_write and operand.writes:
+        writers.add(use)
+    return tuple(
+        RawConflict(read, write, definition)
+        for read in readers
+        for write in sorted(writers)
+        for definition in _changed_definitions(flow, read, write)
+    )
+
+
+def _is_reader(flow: Flow, use: Use) -> bool:
+    """Whether the use reads, or hands its buffer on to a value that is read later."""
+    operand = flow.operand(use)
+    if reads(flow, use):
+        return True
+    return (
+        not operand.writes and operand.alias is not None and is_value_read(flow, operand.alias.value)
+    )
+
+
+def _changed_definitions(flow: Flow, read: Use, write: Use) -> list[str]:
+    """The definitions of ``read`` that ``write`` overwrites before it."""
+    definitions = definitions_of(flow, flow.operand(read).value.name)
+    if _can_use_order(flow, read, write, definitions) and (
+        _happens_before(flow, read.op, write.op) or read == write or _is_elementwise(flow, read, write)
+    ):
+        return []
+    if _are_matching_subsets(flow, read, write):
+        return []
+    return [name for name in definitions if not _is_redefined(flow, write, name)]
+
+
+def _is_redefined(flow: Flow, write: Use, definition: str) -> bool:
+    """Whether the definition comes after the write, or is the write itself."""
+    site = flow.sites[definition]
+    path = flow.ops[write.op].path
+    if site.kind == "argument":
+        if path[: len(site.block)] != site.block:
+            return True
+    elif _happens_before(flow, write.op, site.op) or site.op in path:
+        return True
+    alias = flow.operand(write).alias
+    return alias is not None and alias.value == definition
+
+
+def _happens_before(flow: Flow, first: int, second: int) -> bool:
+    """Whether ``first``, or an operation around it, comes before ``second`` in one block."""
+    path = flow.ops[second].path
+    for candidate in (first, *reversed(flow.ops[first].path)):
+        if candidate in path:
+            return False
+        depth = len(flow.ops[candidate].path)
+        if flow.ops[candidate].path == path[:depth]:
+            beside = second if len(path) == depth else path[depth]
+            if candidate < beside:
+                return True
+    return False
+
+
+def _can_use_order(flow: Flow, read: Use, write: Use, definitions: tuple[str, ...]) -> bool:
+    """Whether program order can rule a conflict out: no loop runs both without the definition."""
+    loops = [place for place in flow.ops[read.op].path if flow.ops[place].repetitive]
+    for name in definitions:
+        block = flow.sites[name].block
+        inner = [place for place in loops if place not in block]
+        if inner and (inner[0] == write.op or inner[0] in flow.ops[write.op].path):
+            return False
+    return True
+
+
+def _is_elementwise(flow: Flow, read: Use, write: Use) -> bool:
+    """Whether one operation reads every element before it writes the same element."""
+    if read.op != write.op:
+        return False
+    identity = flow.ops[read.op].identity
+    if not (identity and identity[read.operand] and identity[write.operand]):
+        return False
+    one, other = flow.operand(read).value.name, flow.operand(write).value.name
+    return any(
+        _walk_back(flow, start, lambda found: found == goal, leaves=False, equivalent_only=True)
+        for start, goal in ((one, other), (other, one))
+    )
+
+
+# ---------------------------------------------------------------- slices
+
+
+def _are_matching_subsets(flow: Flow, read: Use, write: Use) -> bool:
+    """Whether a slice is taken out, changed and put back, so that nothing else is touched."""
+    reader, writer = flow.ops[read.op], flow.ops[write.op]
+    if _inserts(reader.source):
+        if read.operand == 1 and _comes_from_subset(flow, write, reader.source):
+            return True
+        if read.operand == 0 and write == Use(read.op, 1):
+            return _comes_from_subset(flow, read, reader.source)
+    if _inserts(writer.source) and write.operand == 1:
+        source = Use(write.op, 0)
+        return flow.operand(read).value == flow.operand(source).value and _comes_from_subset(
+            flow, source, writer.source
+        )
+    return False
+
+
+def _inserts(op: tensor.Op | None) -> bool:
+    return isinstance(op, tensor.InsertSlice | tensor.Materialize)
+
+
+def _comes_from_subset(flow: Flow, use: Use, insertion: tensor.Op | None) -> bool:
+    """Whether the value of ``use`` goes back, on all ways, to the part that ``insertion`` sets."""
+
+    def matches(name: str) -> bool:
+        site = flow.sites[name]
+        if site.kind == "argument":
+            return False
+        match insertion, flow.ops[site.op].source:
+            case tensor.Materialize(_, _, dest), _:
+                return dest.name == name
+            case tensor.InsertSlice() as put, tensor.ExtractSlice() as got:
+                return put.dest == got.source and same_slice(put, got)
+            case _:
+                return False
+
+    origins = _walk_back(flow, flow.operand(use).value.name, matches, leaves=True)
+    return all(matches(name) for name in origins)
+
+
+def same_slice(one: tensor.InsertSlice, other: tensor.ExtractSlice) -> bool:
+    """Whether two slices name the same elements, as far as linear arithmetic can tell.
+
+    >>> from sparsejit.affine import Dim
+    >>> _equal(Dim(0), Dim(0)), _equal(Dim(0), Constant(0))
+    (True, False)
+    """
+    return one.strides == other.strides and all(
+        _equal(left, right)
+        for left, right in zip(
+            (*one.offsets, *one.sizes), (*other.offsets, *other.sizes), strict=True
+        )
+    )
+
+
+def _equal(left: AffineExpr, right: AffineExpr) -> bool:
+    return left == right or as_linear(add(left, mul(Constant(-1), right))) == ({}, 0)

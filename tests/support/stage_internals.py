@@ -1,0 +1,65 @@
+"""The inside of the atomic stage, as text: what tests may look at and nobody can feed onward.
+
+This module alone, outside the stage, may import the stage's private modules (an import contract).
+Each function takes a tensor function and returns text, never an object of the stage.
+"""
+
+from sparsejit.ir.tensor import TensorFunc
+from sparsejit.sparsify_and_bufferize._one_shot_analysis import Decisions, analyze, decisions_text
+from sparsejit.sparsify_and_bufferize._op_effects import FUNCTION, Use
+from sparsejit.sparsify_and_bufferize._options import StageOptions
+from sparsejit.sparsify_and_bufferize._raw_conflicts import RawConflict
+
+__all__ = ["comparable_decisions_for_test", "decisions_for_test"]
+
+
+def decisions_for_test(func: TensorFunc, options: StageOptions | None = None) -> str:
+    """The in-place decisions, as `text("decisions")` and the golden files have them."""
+    return decisions_text(func, analyze(func, options or StageOptions()))
+
+
+def comparable_decisions_for_test(func: TensorFunc, options: StageOptions | None = None) -> str:
+    """The decisions in upstream's numbering, to be compared line by line with `mlir-opt`'s.
+
+    One line for each operation (its name, then true or false for each tensor operand), one for the
+    equivalent arguments, one for the read-only values that a write would have reached, and one for
+    each conflict, in the order met; of a conflict all that qualify are listed, as upstream
+    names any one of them.
+    """
+    decisions = analyze(func, options or StageOptions())
+    flow = decisions.flow
+    lines = []
+    for number, op in enumerate(flow.ops):
+        verdicts = [decisions.by_use[Use(number, k)].in_place for k in range(len(op.operands))]
+        if op.carrier is not None:
+            verdicts.insert(op.carrier, True)
+        lines.append(" ".join([op.upstream, *(str(verdict).lower() for verdict in verdicts)]))
+    params = ["-1" if number is None else str(number) for number in decisions.equivalent_params]
+    if any(number != "-1" for number in params):
+        lines.append(f"equivalent {' '.join(params)}")
+    read_only = {name for decision in decisions.taken for name in decision.read_only}
+    lines.extend(sorted(f"read-only {_site(decisions, name)}" for name in read_only))
+    lines.extend(
+        " | ".join(sorted(_conflict(decisions, conflict) for conflict in decision.conflicts))
+        for decision in decisions.taken
+        if decision.conflicts
+    )
+    return "\n".join(lines)
+
+
+def _site(decisions: Decisions, name: str) -> str:
+    site = decisions.flow.sites[name]
+    if site.kind == "result":
+        return f"{site.op} result {site.number}"
+    first = 0 if site.op == FUNCTION else 1  # a loop's first argument is its counter
+    return f"{site.op} bbArg {site.number + first}"
+
+
+def _conflict(decisions: Decisions, conflict: RawConflict) -> str:
+    def use(found: Use) -> str:
+        carrier = decisions.flow.ops[found.op].carrier
+        shifted = carrier is not None and found.operand >= carrier
+        return f"{found.op}#{found.operand + shifted}"
+
+    definition = _site(decisions, conflict.definition)
+    return f"read {use(conflict.read)} write {use(conflict.write)} definition {definition}"
