@@ -7,17 +7,18 @@ and returns a ``Traced``: the tensor function and how its results make up the re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from sparsejit.affine import AffineExpr, Dim, evaluate
 from sparsejit.formats import Format
 from sparsejit.ir.facts import Fact
 from sparsejit.ir.scalar import Const
 from sparsejit.ir.tensor import TensorFunc
 from sparsejit.ir.types import DType
 
-__all__ = ["ArgumentKind", "ArgumentSpec", "ResultRef", "Slot", "TraceOptions", "Traced"]
+__all__ = ["ArgumentKind", "ArgumentSpec", "ResultRef", "Slot", "TraceOptions", "Traced", "guards_hold"]
 
 
 class ArgumentKind(Enum):
@@ -78,7 +79,10 @@ class Traced:
     in the order of the extra parameters that they became, after those of the arguments.
     ``result`` is the returned object with a ``ResultRef`` for each traced leaf (other leaves are
     static values); containers are tuples, lists and dicts. ``static_extents`` lists
-    (argument, dimension) pairs whose extent became a constant of the trace.
+    (argument, dimension) pairs whose extent became a constant of the trace. ``guards`` are further
+    assumptions about extents (that ``A[1:5]`` lies inside A): expressions over the symbols of
+    ``func`` that are not negative in the traced call. A later call with the same key may use the
+    trace only where ``guards_hold``; else the function is traced again.
     """
 
     func: TensorFunc
@@ -86,3 +90,19 @@ class Traced:
     captured: tuple[object, ...] = ()
     static_extents: tuple[tuple[int, int], ...] = ()
     facts: tuple[Fact, ...] = ()
+    guards: tuple[AffineExpr, ...] = ()
+
+
+def guards_hold(traced: Traced, shapes: Sequence[tuple[int, ...]]) -> bool:
+    """Return whether the guards of a trace hold for parameters of these shapes.
+
+    ``shapes`` has one shape for each parameter of ``traced.func``: arguments, then captured.
+    """
+    if not traced.guards:
+        return True
+    values: dict[int, int] = {}
+    for param, shape in zip(traced.func.params, shapes, strict=True):
+        for extent, number in zip(param.type.shape, shape, strict=True):
+            if isinstance(extent, Dim):
+                values.setdefault(extent.index, number)
+    return all(evaluate(guard, values) >= 0 for guard in traced.guards)
