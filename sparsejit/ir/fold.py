@@ -16,13 +16,13 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, assert_never
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from sparsejit.ir.ops import BinaryOp, ResultKind, UnaryOp, identity_of
-from sparsejit.ir.scalar import Const
+from sparsejit.ir.ops import BinaryOp, UnaryOp, identity_of
+from sparsejit.ir.scalar import Const, result_dtype
 from sparsejit.ir.types import DType
 
 __all__ = [
@@ -141,15 +141,7 @@ def applies(op: UnaryOp | BinaryOp, dtype: DType) -> bool:
         resolved = ufunc.resolve_dtypes((*given, None))
     except TypeError:
         return False
-    match op.info.result:
-        case ResultKind.SAME:
-            result = operand
-        case ResultKind.BOOL:
-            result = np.dtype(bool)
-        case ResultKind.REAL:
-            result = numpy_dtype(dtype.compute.real)
-        case _:
-            assert_never(op.info.result)
+    result = numpy_dtype(result_dtype(op, dtype.compute))
     return bool(resolved == (*given, result))
 
 
@@ -162,18 +154,6 @@ def _silence() -> Iterator[None]:
 
 def _array(const: Const) -> np.ndarray[Any, Any]:
     return np.asarray(const.value).astype(numpy_dtype(const.dtype))
-
-
-def _result_dtype(kind: ResultKind, dtype: DType) -> DType:
-    match kind:
-        case ResultKind.SAME:
-            return dtype
-        case ResultKind.BOOL:
-            return DType.BOOL
-        case ResultKind.REAL:
-            return dtype.real
-        case _:
-            assert_never(kind)
 
 
 def _to_const(result: Any, dtype: DType) -> Const:
@@ -196,7 +176,7 @@ def fold_unary(op: UnaryOp, operand: Const) -> Const:
     Const(1.0, DType.FLOAT64)
     """
     _refuse(op, operand.dtype)
-    dtype = _result_dtype(op.info.result, operand.dtype)
+    dtype = result_dtype(op, operand.dtype)
     with _silence():
         value = _array(operand).astype(numpy_dtype(operand.dtype.compute))
         return _to_const(getattr(np, op.info.numpy)(value), dtype)
@@ -211,7 +191,7 @@ def fold_binary(op: BinaryOp, lhs: Const, rhs: Const) -> Const:
     if lhs.dtype is not rhs.dtype:
         raise ValueError(f"{op!r} of {lhs.dtype.value} and {rhs.dtype.value}")
     _refuse(op, lhs.dtype)
-    dtype = _result_dtype(op.info.result, lhs.dtype)
+    dtype = result_dtype(op, lhs.dtype)
     with _silence():
         if op is BinaryOp.POW and dtype.is_signed_integer and _real(rhs) < 0:
             return Const(_negative_power(int(_real(lhs)), int(_real(rhs))), dtype)

@@ -29,6 +29,7 @@ __all__ = [
     "args_of",
     "dtype_of",
     "map_leaves",
+    "result_dtype",
 ]
 
 
@@ -131,8 +132,13 @@ class Select:
 ScalarExpr = Arg | Const | Coordinate | Stored | Nothing | Cast | Unary | Binary | Select
 
 
-def _result(kind: ResultKind, operand: DType) -> DType:
-    match kind:
+def result_dtype(op: UnaryOp | BinaryOp, operand: DType) -> DType:
+    """Return the dtype of the result of ``op`` on operands of dtype ``operand``.
+
+    >>> result_dtype(UnaryOp.ABS, DType.COMPLEX64)
+    DType.FLOAT32
+    """
+    match op.info.result:
         case ResultKind.SAME:
             return operand
         case ResultKind.BOOL:
@@ -140,7 +146,7 @@ def _result(kind: ResultKind, operand: DType) -> DType:
         case ResultKind.REAL:
             return operand.real
         case _:
-            assert_never(kind)
+            assert_never(op.info.result)
 
 
 def dtype_of(expr: ScalarExpr, args: Sequence[DType]) -> DType:
@@ -159,9 +165,9 @@ def dtype_of(expr: ScalarExpr, args: Sequence[DType]) -> DType:
         case Stored():
             return DType.BOOL
         case Unary(op, operand):
-            return _result(op.info.result, dtype_of(operand, args))
+            return result_dtype(op, dtype_of(operand, args))
         case Binary(op, lhs, _):
-            return _result(op.info.result, dtype_of(lhs, args))
+            return result_dtype(op, dtype_of(lhs, args))
         case Select(_, then, _):
             return dtype_of(then, args)
         case _:
