@@ -235,16 +235,8 @@ class _FunctionWriter:
 
     def _slice(self, op: tensor.ExtractSlice | tensor.InsertSlice) -> str:
         """The offsets, sizes and strides; only the size of a dropped dimension is a literal."""
-        full_sizes = list(op.sizes)
-        if isinstance(op, tensor.ExtractSlice):
-            rank = op.source.type.rank
-        else:
-            rank = op.dest.type.rank
-        if len(full_sizes) < rank:
-            for axis in op.dropped:
-                full_sizes.insert(axis, Constant(1))
         sizes = ", ".join(
-            "1" if axis in op.dropped else self._index(size) for axis, size in enumerate(full_sizes)
+            "1" if axis in op.dropped else self._index(size) for axis, size in enumerate(op.sizes)
         )
         strides = ", ".join(map(str, op.strides))
         return f"[{self._mixed(op.offsets)}] [{sizes}] [{strides}]"

@@ -25,7 +25,7 @@ from sparsejit.sparsify_and_bufferize._raw_conflicts import (
     reads,
 )
 
-__all__ = ["Decision", "Decisions", "analyze", "decisions_text", "use_text"]
+__all__ = ["Decision", "Decisions", "analyze", "decisions_text", "reason_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,7 @@ def _refuse_new_buffers(flow: Flow, equivalent: DisjointSets) -> None:
 # ---------------------------------------------------------------- text
 
 
-def use_text(flow: Flow, use: Use) -> str:
+def _use_text(flow: Flow, use: Use) -> str:
     """Return a use as ``%0 outs`` or ``return#1``."""
     op, operand = flow.ops[use.op], flow.operand(use)
     if op.upstream in ("func.return", "scf.yield"):
@@ -233,10 +233,18 @@ def _definition_text(flow: Flow, name: str) -> str:
 
 def _conflict_text(flow: Flow, conflict: RawConflict) -> str:
     return (
-        f"RaW conflict: read by {use_text(flow, conflict.read)}, "
-        f"conflicting write by {use_text(flow, conflict.write)}, "
+        f"RaW conflict: read by {_use_text(flow, conflict.read)}, "
+        f"conflicting write by {_use_text(flow, conflict.write)}, "
         f"definition {_definition_text(flow, conflict.definition)}"
     )
+
+
+def reason_text(decisions: Decisions, use: Use) -> str:
+    """Return why a use is out of place: its first conflict, or the read-only value."""
+    decision = decisions.by_use[use]
+    if decision.conflicts:
+        return _conflict_text(decisions.flow, decision.conflicts[0])
+    return f"%{decision.read_only[0]} is read-only" if decision.read_only else "in place"
 
 
 def decisions_text(func: TensorFunc, decisions: Decisions) -> str:
@@ -251,10 +259,9 @@ def decisions_text(func: TensorFunc, decisions: Decisions) -> str:
         if decision.in_place and (operand.must or not (operand.writes or operand.alias)):
             continue
         place = "in-place" if decision.in_place else "out-of-place"
-        lines.append(f"  {use_text(flow, use)} %{operand.value.name}: {place}")
-        if decision.conflicts:
-            lines.append(f"    {_conflict_text(flow, decision.conflicts[0])}")
-        lines.extend(f"    read-only: %{name}" for name in decision.read_only)
+        lines.append(f"  {_use_text(flow, use)} %{operand.value.name}: {place}")
+        if not decision.in_place:
+            lines.append(f"    {reason_text(decisions, use)}")
     for number, param in enumerate(decisions.equivalent_params):
         if param is not None:
             lines.append(f"  result {number} lives in param %{func.params[param].name}")

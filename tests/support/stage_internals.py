@@ -5,17 +5,24 @@ Each function takes a tensor function and returns text, never an object of the s
 """
 
 from sparsejit.ir.tensor import TensorFunc
+from sparsejit.sparsify_and_bufferize._copy_insertion import copies_text, insert_copies
 from sparsejit.sparsify_and_bufferize._one_shot_analysis import Decisions, analyze, decisions_text
 from sparsejit.sparsify_and_bufferize._op_effects import FUNCTION, Use
 from sparsejit.sparsify_and_bufferize._options import StageOptions
 from sparsejit.sparsify_and_bufferize._raw_conflicts import RawConflict
 
-__all__ = ["comparable_decisions_for_test", "decisions_for_test"]
+__all__ = ["comparable_decisions_for_test", "copies_for_test", "decisions_for_test"]
 
 
 def decisions_for_test(func: TensorFunc, options: StageOptions | None = None) -> str:
     """The in-place decisions, as `text("decisions")` and the golden files have them."""
     return decisions_text(func, analyze(func, options or StageOptions()))
+
+
+def copies_for_test(func: TensorFunc, options: StageOptions | None = None) -> str:
+    """The function after copy insertion; upstream's `-test-tensor-copy-insertion`."""
+    chosen = options or StageOptions()
+    return copies_text(insert_copies(func, analyze(func, chosen), chosen), chosen)
 
 
 def comparable_decisions_for_test(func: TensorFunc, options: StageOptions | None = None) -> str:
