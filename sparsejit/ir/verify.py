@@ -159,7 +159,7 @@ def maps_fit_operands_and_loops(func: TensorFunc) -> Iterator[str]:
                 yield f"{of} is over {indexing.num_dims} loops of {loops}"
             if len(indexing.results) != value.type.rank:
                 yield f"{of} has {len(indexing.results)} results for rank {value.type.rank}"
-            if any(max(dims_of(index), default=0) >= loops for index in indexing.results):
+            if any(max(dims_of(index), default=-1) >= loops for index in indexing.results):
                 yield f"{of} reads a loop that is not there"
 
 
