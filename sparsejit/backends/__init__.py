@@ -1,0 +1,17 @@
+"""Backends: from loop functions to text, and from text to kernels that run.
+
+Reading order: ``base`` (the protocol), ``python_source`` (one text for interpreter and Numba),
+``interpreter``, ``support`` (the library that generated Python calls).
+"""
+
+from types import MappingProxyType
+
+from sparsejit.backends.base import Backend as Backend
+from sparsejit.backends.base import Kernel as Kernel
+from sparsejit.backends.base import KernelSource as KernelSource
+from sparsejit.backends.interpreter import InterpreterBackend
+
+__all__ = ["BACKENDS", "Backend", "Kernel", "KernelSource"]
+
+BACKENDS: MappingProxyType[str, Backend] = MappingProxyType({"interpreter": InterpreterBackend()})
+"""The backends by name."""

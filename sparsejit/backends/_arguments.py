@@ -1,0 +1,87 @@
+"""From the objects a kernel is called with to what generated code takes, and back.
+
+16-bit floats travel as views of their bits; extents and scalars become exactly their dtype. Nothing
+is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsejit.backends.python_source import result_arrays
+from sparsejit.errors import TensorTypeError
+from sparsejit.ir.loops import LoopFunc, Memref, Var
+from sparsejit.ir.types import DType
+
+__all__ = ["Signature", "numpy_dtype", "signature_of"]
+
+_HALVES = {
+    DType.FLOAT16: np.dtype(np.float16),
+    DType.BFLOAT16: np.dtype(ml_dtypes.bfloat16),
+}
+
+
+def numpy_dtype(dtype: DType) -> np.dtype[Any]:
+    """Return the NumPy dtype of an element type.
+
+    >>> numpy_dtype(DType.BFLOAT16).itemsize
+    2
+    """
+    return _HALVES.get(dtype) or np.dtype(dtype.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The parameters of a kernel and the dtypes of its results."""
+
+    params: tuple[Memref | Var, ...]
+    result_dtypes: tuple[np.dtype[Any], ...]
+    has_half_results: bool
+
+    def numpy_arguments(self, arguments: Sequence[object]) -> list[Any]:
+        """Return the arguments as arrays without 16-bit floats, and NumPy scalars.
+
+        Raises ``TensorTypeError`` for an array of another dtype or rank than its parameter.
+        """
+        if len(arguments) != len(self.params):
+            raise TensorTypeError(
+                f"the kernel takes {len(self.params)} arguments, not {len(arguments)}"
+            )
+        return [_argument(p, a) for p, a in zip(self.params, arguments, strict=True)]
+
+    def results(self, results: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
+        """Return the result arrays with the dtypes they stand for."""
+        if not self.has_half_results:
+            return results
+        pairs = zip(results, self.result_dtypes, strict=True)
+        return tuple(array.view(dtype) for array, dtype in pairs)
+
+
+def signature_of(func: LoopFunc) -> Signature:
+    """Return the signature of a kernel of ``func``."""
+    dtypes = [memref.dtype for memref in result_arrays(func)]
+    has_half = any(dtype in _HALVES for dtype in dtypes)
+    return Signature(func.params, tuple(map(numpy_dtype, dtypes)), has_half)
+
+
+def _argument(param: Memref | Var, argument: object) -> Any:
+    dtype = numpy_dtype(param.dtype)
+    match param:
+        case Var():
+            scalar: Any = dtype.type(argument)
+            return np.asarray(scalar).view(np.uint16)[()] if param.dtype in _HALVES else scalar
+        case Memref(name, _, rank, _):
+            if not isinstance(argument, np.ndarray):
+                raise TensorTypeError(f"'{name}' must be an array, not {type(argument).__name__}")
+            if argument.dtype != dtype or argument.ndim != rank:
+                raise TensorTypeError(
+                    f"'{name}' must be an array of {dtype} and rank {rank}, "
+                    f"not of {argument.dtype} and rank {argument.ndim}"
+                )
+            return argument.view(np.uint16) if param.dtype in _HALVES else argument

@@ -1,0 +1,172 @@
+"""Loop expressions as Python expressions.
+
+In: an ``Expr`` and the Python names of memrefs and variables. Out: a ``Node``. Every value has
+exactly its dtype, except that int64 and float64 literals and extents stay plain numbers where the
+other operand gives the dtype (``i + 1``): such an expression is *weak*, as NumPy calls it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import assert_never
+
+import numpy as np
+
+from sparsejit.backends import _spellings
+from sparsejit.backends._layout import Atom, Call, Conditional, Index, Infix, Node
+from sparsejit.backends.support import f32_to_bf16, f64_to_f16
+from sparsejit.ir.loop_walk import expr_dtype
+from sparsejit.ir.loops import (
+    Binary,
+    Cast,
+    DimOf,
+    Expr,
+    Lit,
+    Load,
+    Memref,
+    Search,
+    Select,
+    Unary,
+    Var,
+)
+from sparsejit.ir.ops import BinaryOp
+from sparsejit.ir.scalar import Const
+from sparsejit.ir.types import DType
+
+__all__ = ["Names", "array_index", "constant", "expression", "typed"]
+
+Names = Mapping[str, str]
+"""The Python name of each memref and variable of a function."""
+
+
+def _float_text(value: float) -> str:
+    if math.isnan(value):
+        return "nan"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return repr(value)
+
+
+def _number(const: Const) -> Node:
+    """The constant as a plain Python number."""
+    match const.dtype:
+        case DType.BOOL:
+            return Atom(str(bool(const.value)))
+        case DType.FLOAT16 | DType.BFLOAT16:
+            return Atom(hex(_half_bits(float(_real(const)), const.dtype)))
+        case DType.COMPLEX64 | DType.COMPLEX128:
+            value = complex(const.value)
+            parts = (Atom(_float_text(value.real)), Atom(_float_text(value.imag)))
+            return Call("complex", parts)
+        case DType.FLOAT32 | DType.FLOAT64:
+            return Atom(_float_text(float(_real(const))))
+        case _:
+            return Atom(str(int(_real(const))))
+
+
+def _half_bits(value: float, dtype: DType) -> int:
+    with np.errstate(all="ignore"):
+        if dtype is DType.FLOAT16:
+            return int(f64_to_f16(np.float64(value)))
+        return int(f32_to_bf16(np.float32(value)))
+
+
+def _real(const: Const) -> bool | int | float:
+    assert not isinstance(const.value, complex)
+    return const.value
+
+
+def constant(const: Const) -> Node:
+    """Return a constant that has its dtype.
+
+    >>> constant(Const(0.5, DType.FLOAT32))
+    Call(function='float32', items=(Atom(text='0.5'),))
+    """
+    number = _number(const)
+    if const.dtype is DType.BOOL:
+        return number
+    return Call(_spellings.constructor(const.dtype), (number,))
+
+
+def _is_weak(expr: Expr) -> bool:
+    match expr:
+        case Lit(const):
+            return const.dtype in (DType.INT64, DType.FLOAT64)
+        case DimOf():
+            return True
+        case Select(_, then, orelse):
+            return _is_weak(then) or _is_weak(orelse)
+        case _:
+            return False
+
+
+def typed(expr: Expr, names: Names) -> Node:
+    """Return ``expr`` as a value of exactly its dtype."""
+    node = expression(expr, names)
+    return Call(_spellings.constructor(expr_dtype(expr)), (node,)) if _is_weak(expr) else node
+
+
+def expression(expr: Expr, names: Names) -> Node:
+    """Return ``expr`` as a Python expression; a weak one may be a plain Python number.
+
+    >>> i = Var("i", DType.INT64)
+    >>> x = Memref("x", DType.FLOAT64, 1)
+    >>> expression(Load(x, (i,)), {"x": "x", "i": "i"})
+    Index(array='x', items=(Atom(text='i'),))
+    """
+    match expr:
+        case Var(name, _):
+            return Atom(names[name])
+        case Lit(const):
+            weak = const.dtype in (DType.INT64, DType.FLOAT64)
+            return _number(const) if weak else constant(const)
+        case Unary(op, operand, _):
+            return _spellings.unary(op, typed(operand, names), expr_dtype(operand))
+        case Binary():
+            return _binary(expr, names)
+        case Select(condition, then, orelse):
+            parts = (expression(part, names) for part in (condition, then, orelse))
+            return Conditional(*parts)
+        case Cast(operand, dtype):
+            return _spellings.cast(typed(operand, names), expr_dtype(operand), dtype)
+        case Load(memref, indices):
+            return array_index(memref, indices, names)
+        case DimOf(memref, axis):
+            return Atom(f"{names[memref.name]}.shape[{axis}]")
+        case Search():
+            return _search(expr, names)
+        case _:
+            assert_never(expr)
+
+
+def array_index(memref: Memref, indices: tuple[Expr, ...], names: Names) -> Index:
+    """Return ``memref[indices]``."""
+    return Index(names[memref.name], tuple(expression(index, names) for index in indices))
+
+
+def _binary(expr: Binary, names: Names) -> Node:
+    dtype = expr_dtype(expr.lhs)
+    match expr:
+        case Binary(BinaryOp.ADD, augend, Lit(Const(int() as value, DType.INT64)), _) if (
+            -(2**62) < value < 0  # the negated literal stays an int64
+        ):
+            return Infix("-", typed(augend, names), Atom(str(-value)))
+        case _:
+            pass
+    lhs, rhs = expression(expr.lhs, names), expression(expr.rhs, names)
+    is_infix = _spellings.is_infix(expr.op)
+    if not is_infix or (_is_weak(expr.lhs) and _is_weak(expr.rhs)):
+        lhs = typed(expr.lhs, names)
+    if not is_infix and not _spellings.is_positive_literal(rhs):
+        rhs = typed(expr.rhs, names)
+    return _spellings.binary(expr.op, lhs, rhs, dtype)
+
+
+def _search(expr: Search, names: Names) -> Node:
+    order = "search" if expr.ordered else "search_unordered"
+    operands: list[Node] = [Atom(names[expr.coordinates.name])]
+    operands += [typed(part, names) for part in (expr.lower, expr.upper, expr.key)]
+    if expr.column is None:
+        return Call(order, tuple(operands))
+    return Call(f"{order}_column", (*operands, Atom(str(expr.column))))

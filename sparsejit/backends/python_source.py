@@ -1,0 +1,320 @@
+"""Loop functions as Python: one text that is the interpreter, and under Numba a compiled kernel.
+
+In: a ``LoopFunc``. Out: a module with one function, over the parameters of the loop function, that
+returns its result arrays. The text of ``y = A @ x`` for a CSR matrix::
+
+    from numpy import float64, int64, zeros
+
+
+    def spmv(d0, d1, A_pos1, A_crd1, A_vals, x):
+        y = zeros(d0, float64)
+        for i in range(d0):
+            for p1 in range(int64(A_pos1[i]), int64(A_pos1[i + 1])):
+                j = int64(A_crd1[p1])
+                y[i] += A_vals[p1] * x[j]
+        return (y,)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import assert_never
+
+from sparsejit.backends import _spellings, support
+from sparsejit.backends._assemble_source import assemble_statements
+from sparsejit.backends._expressions import array_index, constant, expression, typed
+from sparsejit.backends._layout import WIDTH, Atom, Call, Index, Infix, Node, flat, layout
+from sparsejit.backends._names import IMPORTED_FROM_NUMPY, fresh_name, python_names
+from sparsejit.backends.base import KernelSource
+from sparsejit.ir.loop_walk import all_statements, memrefs_defined
+from sparsejit.ir.loops import (
+    Alloc,
+    Assemble,
+    Assign,
+    Copy,
+    Dealloc,
+    DenseResult,
+    Expr,
+    For,
+    If,
+    Let,
+    Lit,
+    LoopFunc,
+    Memref,
+    ParamResult,
+    Push,
+    Scan,
+    SparseResult,
+    Stmt,
+    Store,
+    Trim,
+    Var,
+    View,
+    While,
+)
+from sparsejit.ir.ops import BinaryOp
+from sparsejit.ir.types import DType
+
+__all__ = ["emit_python", "result_arrays"]
+
+_AUGMENTED = {BinaryOp.ADD: "+=", BinaryOp.SUB: "-=", BinaryOp.MUL: "*="}
+
+
+def emit_python(func: LoopFunc) -> KernelSource:
+    """Return the Python text of ``func``: pure, deterministic, lines of at most 100 columns.
+
+    Raises ``UnsupportedError`` for an operation that has no meaning on its dtype.
+
+    >>> from sparsejit.ir.loops import DimOf
+    >>> x, y = Memref("x", DType.FLOAT64, 1), Memref("y", DType.FLOAT64, 1)
+    >>> fill = Alloc(y, (DimOf(x, 0),))
+    >>> print(emit_python(LoopFunc("copied", (x,), (fill, Copy(y, x)), (DenseResult(y),))).text)
+    from numpy import empty, float64
+    <BLANKLINE>
+    <BLANKLINE>
+    def copied(x):
+        y = empty(x.shape[0], float64)
+        y[:] = x
+        return (y,)
+    <BLANKLINE>
+    """
+    writer = _Writer(func)
+    writer.block(func.body)
+    returned = [writer.names[memref.name] for memref in result_arrays(func)]
+    writer.assign("return", _tuple(returned), "")
+    entry = fresh_name(func.name, writer.names.values())
+    parameters = [writer.names[param.name] for param in func.params]
+    head = _signature(entry, parameters)
+    body = "\n".join((head, *writer.lines)) + "\n"
+    return KernelSource(entry, f"{_imports(body)}\n\n{body}" if _imports(body) else body, func)
+
+
+def result_arrays(func: LoopFunc) -> tuple[Memref, ...]:
+    """Return the memrefs that a kernel of ``func`` returns, in order."""
+    arrays: list[Memref] = []
+    for result in func.results:
+        match result:
+            case DenseResult(memref):
+                arrays.append(memref)
+            case SparseResult(_, _, _, buffers):
+                arrays.extend(buffers)
+            case ParamResult():
+                pass
+            case _:
+                assert_never(result)
+    return tuple(arrays)
+
+
+def _tuple(items: Sequence[str]) -> Node:
+    return Call("", tuple(map(Atom, items))) if len(items) != 1 else Atom(f"({items[0]},)")
+
+
+def _signature(entry: str, parameters: Sequence[str]) -> str:
+    line = f"def {entry}({', '.join(parameters)}):"
+    if len(line) <= WIDTH:
+        return line
+    return f"def {entry}(\n" + "".join(f"    {name},\n" for name in parameters) + "):"
+
+
+def _imports(body: str) -> str:
+    """The imports that ``body`` needs; its own names are never names to be imported."""
+    used = set(re.findall(r"(?<![\w.])[A-Za-z_]\w*", body))
+    lines = []
+    for module, names in (
+        ("numpy", IMPORTED_FROM_NUMPY),
+        ("sparsejit.backends.support", frozenset(support.__all__)),
+    ):
+        wanted = sorted(used & names)
+        line = f"from {module} import {', '.join(wanted)}"
+        if len(line) > WIDTH:
+            line = f"from {module} import (\n" + "".join(f"    {n},\n" for n in wanted) + ")"
+        lines += [line] if wanted else []
+    return "\n".join(lines) + "\n" if lines else ""
+
+
+def _all_names(func: LoopFunc) -> Iterable[str]:
+    yield from (param.name for param in func.params)
+    for stmt in all_statements(func.body):
+        match stmt:
+            case Let(var, _, _) | For(var, _, _, _, _, _):
+                yield var.name
+            case _:
+                yield from (memref.name for memref in memrefs_defined(stmt))
+
+
+class _Writer:
+    """The lines of one function and where the next one is indented."""
+
+    def __init__(self, func: LoopFunc) -> None:
+        self.names = python_names(_all_names(func))
+        self.lines: list[str] = []
+        self._indent = 4
+
+    def fresh(self, base: str) -> str:
+        name = fresh_name(base, self.names.values())
+        self.names[f"%{name}"] = name  # no name of the IR: identifiers map to themselves
+        return name
+
+    def line(self, text: str) -> None:
+        self.lines.append(" " * self._indent + text)
+
+    def assign(self, target: str, value: Node, op: str = "=") -> None:
+        before = "".join(f"{part} " for part in (target, op) if part)
+        self.line(before + layout(value, self._indent, self._indent + len(before)))
+
+    def block(self, body: Sequence[Stmt]) -> None:
+        start = len(self.lines)
+        for stmt in body:
+            self.statement(stmt)
+        if len(self.lines) == start and self._indent > 4:
+            self.line("pass")
+
+    def nested(self, keyword: str, head: Node, body: Sequence[Stmt]) -> None:
+        column = self._indent + len(keyword) + 1
+        self.line(f"{keyword} {layout(head, self._indent, column + 1)}:")
+        self._inside(body)
+
+    def _inside(self, body: Sequence[Stmt]) -> None:
+        self._indent += 4
+        self.block(body)
+        self._indent -= 4
+
+    # ------------------------------------------------------------ statements
+
+    def statement(self, stmt: Stmt) -> None:
+        match stmt:
+            case Let() | Assign():
+                self.assign(self.names[stmt.var.name], typed(stmt.value, self.names))
+            case For() | While() | If():
+                self.control(stmt)
+            case Dealloc():
+                pass  # Python and Numba free an array after its last use, and `del` would not
+                # know a name that only one branch has bound
+            case Store():
+                self.store(stmt)
+            case Alloc():
+                self.alloc(stmt)
+            case View():
+                self.view(stmt)
+            case Push():
+                self.push(stmt)
+            case Copy() | Scan() | Trim() | Assemble():
+                self.whole_arrays(stmt)
+            case _:
+                assert_never(stmt)
+
+    def control(self, stmt: For | While | If) -> None:
+        match stmt:
+            case For(var, lower, upper, body, _, _):
+                head = f"for {self.names[var.name]} in"
+                self.nested(head, self.range_of(lower, upper), body)
+            case While(condition, body):
+                self.nested("while", expression(condition, self.names), body)
+            case If(condition, then, orelse):
+                self.nested("if", expression(condition, self.names), then)
+                if orelse:
+                    self.line("else:")
+                    self._inside(orelse)
+            case _:
+                assert_never(stmt)
+
+    def whole_arrays(self, stmt: Copy | Scan | Trim | Assemble) -> None:
+        names = self.names
+        match stmt:
+            case Copy(target, source):
+                index = ":" if target.rank else "()"
+                elements = Atom(names[source.name] + ("" if target.rank else "[()]"))
+                self.assign(f"{names[target.name]}[{index}]", elements)
+            case Scan(memref, op):
+                self.line(f"scan_{op.value}({names[memref.name]})")
+            case Trim(memref, count):
+                name = names[memref.name]
+                self.assign(name, Call("trim", (Atom(name), typed(count, names))))
+            case Assemble():
+                for defined, value in assemble_statements(stmt, names, self.fresh):
+                    self.assign(defined, value, "=" if defined else "")
+            case _:
+                assert_never(stmt)
+
+    def range_of(self, lower: Expr, upper: Expr) -> Node:
+        bounds = (expression(lower, self.names), expression(upper, self.names))
+        starts_at_zero = bounds[0] == Atom("0")
+        return Call("range", bounds[1:] if starts_at_zero else bounds)
+
+    def store(self, stmt: Store) -> None:
+        target = array_index(stmt.memref, stmt.indices, self.names)
+        dtype = stmt.memref.dtype
+        text = layout(target, self._indent, self._indent)
+        if stmt.reduce is None:
+            self.assign(text, expression(stmt.value, self.names))
+        elif stmt.reduce in _AUGMENTED and dtype is not DType.BOOL:
+            self.assign(text, expression(stmt.value, self.names), _AUGMENTED[stmt.reduce])
+        else:
+            value = typed(stmt.value, self.names)
+            self.assign(text, _spellings.binary(stmt.reduce, target, value, dtype))
+
+    def alloc(self, stmt: Alloc) -> None:
+        extents: list[Node] = [expression(extent, self.names) for extent in stmt.extents]
+        shape: Node = extents[0] if len(extents) == 1 else Call("", tuple(extents))
+        dtype = Atom(_spellings.constructor(stmt.memref.dtype))
+        name = self.names[stmt.memref.name]
+        if stmt.fill is None:
+            self.assign(name, Call("empty", (shape, dtype)))
+        elif repr(stmt.fill.value) in ("0", "0.0", "0j", "False"):  # not -0.0
+            self.assign(name, Call("zeros", (shape, dtype)))
+        else:
+            self.assign(name, Call("full", (shape, constant(stmt.fill), dtype)))
+
+    def push(self, stmt: Push) -> None:
+        name = self.names[stmt.memref.name]
+        count: Node = typed(stmt.count, self.names)
+        if not isinstance(stmt.count, Var | Lit):
+            place = self.fresh(f"{name}_count")
+            self.assign(place, count)
+            count = Atom(place)
+        # The test stands here, since a call for each element would cost reference counts.
+        self.line(f"if {flat(count)} >= {name}.size:")
+        self._indent += 4
+        self.assign(name, Call("grow", (Atom(name), count)))
+        self._indent -= 4
+        self.assign(flat(Index(name, (count,))), expression(stmt.value, self.names))
+
+    def view(self, stmt: View) -> None:
+        """Basic slices that run upward; a negative stride reverses one in a second step.
+
+        A slice that runs down to element 0 would need the bound None.
+        """
+        slices, steps = [], []
+        for axis, (offset, size, stride) in enumerate(
+            zip(stmt.offsets, stmt.sizes, stmt.strides, strict=True)
+        ):
+            start = expression(offset, self.names)
+            if axis in stmt.dropped and stmt.memref.rank:
+                slices.append(start)
+            else:
+                slices.append(_slice(start, expression(size, self.names), stride))
+                steps.append("::-1" if stride < 0 else ":")
+        name = self.names[stmt.memref.name]
+        value: Node = Index(self.names[stmt.source.name], tuple(slices))
+        if not stmt.memref.rank:
+            value = Call("scalar_view", (value,))
+        elif "::-1" in steps:
+            upward = self.fresh(f"{name}_upward")  # a second name: Numba gives it another type
+            self.assign(upward, value)
+            value = Atom(f"{upward}[{', '.join(steps)}]")
+        self.assign(name, value)
+
+
+def _slice(start: Node, size: Node, stride: int) -> Node:
+    """The elements ``start + k * stride``, in upward order."""
+    step = Atom(str(abs(stride)))
+    if stride > 0:
+        length = size if stride == 1 else Infix("*", size, step)
+        lower, upper = start, length if start == Atom("0") else Infix("+", start, length)
+    else:
+        length = Infix("-", size, Atom("1"))
+        length = length if stride == -1 else Infix("*", length, step)
+        lower, upper = Infix("-", start, length), Infix("+", start, Atom("1"))
+    suffix = "" if abs(stride) == 1 else f" : {step.text}"
+    return Atom(f"{flat(lower)} : {flat(upper)}{suffix}")

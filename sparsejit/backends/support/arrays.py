@@ -1,0 +1,121 @@
+"""Arrays that grow, searches in coordinates, and prefix scans.
+
+In: NumPy arrays and int64 scalars. The functions are plain Python that Numba compiles as it stands.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy import empty, int64
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+__all__ = [
+    "grow",
+    "scalar_view",
+    "scan_max",
+    "scan_sum",
+    "search",
+    "search_column",
+    "search_unordered",
+    "search_unordered_column",
+    "trim",
+]
+
+Array = NDArray[Any]
+
+
+def grow(array: Array, count: int64) -> Array:
+    """Return a copy of a rank-1 array with room for more than ``count`` elements.
+
+    The room doubles, so that pushing n elements one by one copies at most 2 n.
+
+    >>> import numpy as np
+    >>> grow(np.arange(3), np.int64(3)).size
+    16
+    """
+    grown: Array = empty(max(int64(2 * array.size), int64(count + 1), int64(16)), array.dtype)
+    grown[: array.size] = array
+    return grown
+
+
+def trim(array: Array, count: int64) -> Array:
+    """Return the first ``count`` elements as an array of their own; the rest is given back."""
+    return array[:count].copy()
+
+
+def scalar_view(array: Array) -> Array:
+    """Return the rank-0 view of the first element.
+
+    >>> import numpy as np
+    >>> values = np.array([1.5, 2.5])
+    >>> scalar_view(values[1:2])[()] = 7.0
+    >>> values
+    array([1.5, 7. ])
+    """
+    return as_strided(array, (), ())
+
+
+def scan_sum(array: Array) -> None:
+    """Replace each element by the sum of the elements up to it.
+
+    >>> import numpy as np
+    >>> counts = np.array([0, 2, 0, 1])
+    >>> scan_sum(counts)
+    >>> counts.tolist()
+    [0, 2, 2, 3]
+    """
+    for i in range(1, array.size):
+        array[i] += array[i - 1]
+
+
+def scan_max(array: Array) -> None:
+    """Replace each element by the largest of the elements up to it; a nan stays to the end."""
+    for i in range(1, array.size):
+        before = array[i - 1]
+        if before > array[i] or before != before:
+            array[i] = before
+
+
+def search(coordinates: Array, lower: int64, upper: int64, key: int64) -> int64:
+    """Return the first position in ``lower .. upper - 1`` that holds ``key``, or -1.
+
+    The coordinates there are in increasing order.
+
+    >>> import numpy as np
+    >>> print(search(np.array([1, 4, 6]), np.int64(0), np.int64(3), np.int64(4)))
+    1
+    """
+    end = upper
+    while lower < end:
+        middle = (lower + end) >> 1
+        if int64(coordinates[middle]) < key:
+            lower = middle + 1
+        else:
+            end = middle
+    if lower < upper and int64(coordinates[lower]) == key:
+        return lower
+    return int64(-1)
+
+
+def search_unordered(coordinates: Array, lower: int64, upper: int64, key: int64) -> int64:
+    """Return the first position in ``lower .. upper - 1`` that holds ``key``, or -1."""
+    for position in range(lower, upper):
+        if int64(coordinates[position]) == key:
+            return int64(position)
+    return int64(-1)
+
+
+def search_column(
+    coordinates: Array, lower: int64, upper: int64, key: int64, column: int64
+) -> int64:
+    """Return what ``search`` does, in one column of an array of structs."""
+    return search(coordinates[:, column], lower, upper, key)
+
+
+def search_unordered_column(
+    coordinates: Array, lower: int64, upper: int64, key: int64, column: int64
+) -> int64:
+    """Return what ``search_unordered`` does, in one column of an array of structs."""
+    return search_unordered(coordinates[:, column], lower, upper, key)
