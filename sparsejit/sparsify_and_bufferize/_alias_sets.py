@@ -45,6 +45,4 @@ class DisjointSets:
 
     def sets(self) -> tuple[tuple[str, ...], ...]:
         """Return the sets, each once, in the order of their oldest members."""
-        return tuple(
-            self._members[name] for name in self._order if self._members[name][0] == name
-        )
+        return tuple(self._members[name] for name in self._order if self._members[name][0] == name)

@@ -272,7 +272,9 @@ def copies_text(inserted: CopyInserted, options: StageOptions = _DEFAULT_OPTIONS
     returned = ", ".join(f"%{value.name}" for value in inserted.results)
     lines.append(f"  return {returned}".rstrip())
     for buffer in inserted.owned:
-        where = "" if buffer.loop is None else f" in each iteration of {inserted.symbols[buffer.loop]}"
+        where = (
+            "" if buffer.loop is None else f" in each iteration of {inserted.symbols[buffer.loop]}"
+        )
         if buffer.escapes:
             end = "escapes, freed by the caller"
         elif options.create_deallocs:

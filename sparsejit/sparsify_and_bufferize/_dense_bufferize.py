@@ -1,0 +1,318 @@
+"""From a function whose every write may happen in place to statements over memrefs.
+
+A plain walk over the operations, each replaced by its buffer form; nothing is folded, moved or
+copied beyond what copy insertion decided. A ``Generic`` goes to the sparsifier (a dense one is the
+case without sparse operands), all other operations are lowered here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import assert_never
+
+from sparsejit.affine import AffineExpr, identity_map
+from sparsejit.errors import Location, UnsupportedError
+from sparsejit.ir import loops, tensor
+from sparsejit.ir.facts import Fact, FactKind
+from sparsejit.ir.fold import zero_of
+from sparsejit.ir.scalar import Nothing
+from sparsejit.ir.tensor import Value
+from sparsejit.ir.types import INDEX, IteratorType
+from sparsejit.sparsify_and_bufferize import _index as ix
+from sparsejit.sparsify_and_bufferize._buffers import (
+    Buffer,
+    DenseBuffer,
+    NoEntries,
+    ScalarBuffer,
+    SparseBuffer,
+    declare_levels,
+    parameter_buffer,
+)
+from sparsejit.sparsify_and_bufferize._copy_insertion import CopyInserted
+from sparsejit.sparsify_and_bufferize._library_kernels import match_library_kernel
+from sparsejit.sparsify_and_bufferize._naming import Namer
+from sparsejit.sparsify_and_bufferize._options import StageOptions
+from sparsejit.sparsify_and_bufferize._sparsify import sparsify
+
+__all__ = ["bufferize"]
+
+Stmts = tuple[loops.Stmt, ...]
+Observer = Callable[[str, str], None]
+
+
+def bufferize(
+    inserted: CopyInserted, options: StageOptions, observe: Observer | None
+) -> loops.LoopFunc:
+    """Return the loop function; ``observe`` is told the lattices of each ``Generic`` as text."""
+    return _Bufferizer(inserted, options, observe).run()
+
+
+class _Bufferizer:
+    """Walks the operations and keeps, for each value, the buffer it lives in."""
+
+    def __init__(
+        self, inserted: CopyInserted, options: StageOptions, observe: Observer | None
+    ) -> None:
+        self._inserted = inserted
+        self._options = options
+        self._observe = observe
+        self._symbols: dict[int, loops.Expr] = {
+            number: loops.Var(name, INDEX) for number, name in enumerate(inserted.symbols)
+        }
+        self._buffers: dict[str, Buffer] = {}
+        self._storage: dict[str, SparseBuffer] = {}  # of sparse values, by the root they grow from
+        self._facts: list[Fact] = []
+        assigned = {value.name for value in inserted.assigned}
+        params: list[loops.Memref | loops.Var] = [
+            loops.Var(name, INDEX) for name in inserted.symbols[: inserted.num_extents]
+        ]
+        for param in inserted.params:
+            buffer = parameter_buffer(param, param.name in assigned)
+            self._buffers[param.name] = buffer
+            params.extend(_flat(buffer))
+        self._params = tuple(params)
+        taken = {*inserted.symbols, *(param.name for param in params)}
+        self._namer = Namer(taken)
+
+    def run(self) -> loops.LoopFunc:
+        body = [*self._block(self._inserted.ops)]
+        results: list[loops.Result] = []
+        for value in self._inserted.results:
+            body += self._finish(value)
+            results.append(self._result(value))
+        body += self._frees(None)
+        copies = [
+            Fact(FactKind.COPY, copy.value, _copy_text(copy.copied, copy.reason))
+            for copy in self._inserted.copies
+        ]
+        facts = (*self._facts, *copies)
+        return loops.LoopFunc(self._inserted.name, self._params, tuple(body), tuple(results), facts)
+
+    # ------------------------------------------------------------ results and ends of buffers
+
+    def _finish(self, value: Value) -> Stmts:
+        """Make the storage of a sparse result that nothing was ever written to."""
+        buffer = self._buffers[value.name]
+        if not isinstance(buffer, NoEntries):
+            return ()
+        nothing = tensor.Generic(
+            value,
+            (),
+            value,
+            (identity_map(value.type.rank),),
+            (IteratorType.PARALLEL,) * value.type.rank,
+            value.type.shape,
+            Nothing(value.type.dtype),
+        )
+        return self._generic(nothing)
+
+    def _result(self, value: Value) -> loops.Result:
+        buffer = self._buffers[value.name]
+        for number, param in enumerate(self._inserted.params):
+            if buffer is self._buffers[param.name] or value.name == param.name:
+                return loops.ParamResult(number)
+        match buffer:
+            case DenseBuffer(memref):
+                return loops.DenseResult(memref)
+            case SparseBuffer():
+                kind = value.type
+                return loops.SparseResult(buffer.format, kind.shape, kind.fill, buffer.flat)
+            case ScalarBuffer() | NoEntries():
+                raise AssertionError("a result that is no parameter has a memref")
+            case _:
+                assert_never(buffer)
+
+    def _frees(self, loop: int | None) -> Stmts:
+        """Return the ends of the buffers that a block owns and that do not escape from it."""
+        freed: list[loops.Stmt] = []
+        for owned in self._inserted.owned:
+            if owned.loop != loop or owned.escapes:
+                continue
+            buffer = self._storage.get(owned.value) or self._buffers.get(owned.value)
+            if isinstance(buffer, DenseBuffer | SparseBuffer):
+                freed += [loops.Dealloc(memref) for memref in _memrefs(buffer)]
+        return tuple(freed)
+
+    # ------------------------------------------------------------ operations
+
+    def _block(self, ops: tuple[tensor.Op, ...]) -> Stmts:
+        return tuple(statement for op in ops for statement in self._op(op))
+
+    def _op(self, op: tensor.Op) -> Stmts:
+        match op:
+            case tensor.Generic():
+                return self._generic(op)
+            case tensor.AllocTensor():
+                return self._alloc(op)
+            case tensor.Insert(result, scalar, dest, indices):
+                memref = self._dense(dest, op.location).memref
+                self._buffers[result.name] = self._buffers[dest.name]
+                at = tuple(ix.lower_affine(index, self._symbols) for index in indices)
+                return (loops.Store(memref, at, self._element(scalar)),)
+            case tensor.ExtractSlice():
+                return self._extract(op)
+            case tensor.InsertSlice():
+                return self._insert_slice(op)
+            case tensor.Materialize(result, source, dest):
+                target = self._dense(dest, op.location)
+                self._buffers[result.name] = target
+                origin = self._dense(source, op.location)
+                same = origin.memref == target.memref
+                return () if same else (loops.Copy(target.memref, origin.memref),)
+            case tensor.For():
+                return self._for(op)
+            case tensor.Convert():
+                raise UnsupportedError(
+                    f"the conversion of %{op.source.name} to {op.result.type.format}",
+                    hint="convert the operand before the call: SparseTensor.convert",
+                    location=op.location,
+                )
+            case tensor.Empty():
+                raise AssertionError("copy insertion turned every Empty into AllocTensor")
+            case _:
+                assert_never(op)
+
+    def _generic(self, op: tensor.Generic) -> Stmts:
+        mismatch = match_library_kernel(op, self._options)
+        self._facts.append(Fact(FactKind.LIBRARY, op.result.name, mismatch.reason))
+        inputs = tuple(self._buffers[value.name] for value in op.inputs)
+        root = self._inserted.roots[op.init.name]
+        destination = self._destination(op)
+        made = sparsify(op, inputs, destination, self._symbols, self._namer, self._options)
+        self._namer = made.namer
+        self._buffers[op.result.name] = made.result
+        if isinstance(made.result, SparseBuffer):
+            self._storage[root] = made.result
+        self._facts += made.facts
+        if self._observe is not None:
+            self._observe("lattices", f"%{op.result.name}\n{made.lattices}".rstrip())
+        return made.statements
+
+    def _destination(self, op: tensor.Generic) -> DenseBuffer | SparseBuffer:
+        buffer = self._buffers[op.init.name]
+        match buffer:
+            case DenseBuffer():
+                return buffer
+            case NoEntries(kind):
+                name = self._namer.fresh(f"s{op.result.name}")
+                width = self._options.index_width
+                space = self._options.memory_space or 0
+                return declare_levels(name, kind, width, space)
+            case SparseBuffer() | ScalarBuffer():
+                raise UnsupportedError(
+                    "writing into a sparse tensor that already has entries",
+                    hint="assign to a new sparse result",
+                    location=op.location,
+                )
+            case _:
+                assert_never(buffer)
+
+    def _alloc(self, op: tensor.AllocTensor) -> Stmts:
+        kind = op.result.type
+        if not kind.is_dense:
+            if op.copy is not None:
+                raise UnsupportedError(
+                    f"a copy of the sparse tensor %{op.copy.name}",
+                    hint="do not change a sparse tensor whose old value is still needed",
+                    location=op.location,
+                )
+            self._buffers[op.result.name] = NoEntries(kind)
+            return ()
+        space = self._options.memory_space or 0
+        name = self._namer.fresh(f"b{op.result.name}")
+        memref = loops.Memref(name, kind.dtype, kind.rank, space)
+        self._buffers[op.result.name] = DenseBuffer(memref, memref.name)
+        extents = tuple(ix.lower_affine(extent, self._symbols) for extent in kind.shape)
+        fill = zero_of(kind.dtype) if self._options.initialize_buffers else None
+        alloc = loops.Alloc(memref, extents, fill if op.copy is None else None)
+        if op.copy is None:
+            return (alloc,)
+        return (alloc, loops.Copy(memref, self._dense(op.copy, op.location).memref))
+
+    def _dense(self, value: Value, location: Location | None) -> DenseBuffer:
+        buffer = self._buffers[value.name]
+        if isinstance(buffer, DenseBuffer):
+            return buffer
+        raise UnsupportedError(
+            f"changing or slicing the sparse tensor %{value.name} in place",
+            hint="compute a new sparse result instead",
+            location=location,
+        )
+
+    def _element(self, scalar: Value) -> loops.Expr:
+        buffer = self._buffers[scalar.name]
+        if isinstance(buffer, ScalarBuffer):
+            return buffer.var
+        return loops.Load(self._dense(scalar, None).memref, ())
+
+    # ------------------------------------------------------------ slices and loops
+
+    def _view(
+        self, op: tensor.ExtractSlice | tensor.InsertSlice, whole: DenseBuffer, rank: int
+    ) -> loops.View:
+        def lowered(exprs: tuple[AffineExpr, ...]) -> tuple[loops.Expr, ...]:
+            return tuple(ix.lower_affine(expr, self._symbols) for expr in exprs)
+
+        name = self._namer.fresh(f"v{op.result.name}")
+        memref = loops.Memref(name, whole.memref.dtype, rank, whole.memref.space)
+        return loops.View(
+            memref, whole.memref, lowered(op.offsets), lowered(op.sizes), op.strides, op.dropped
+        )
+
+    def _extract(self, op: tensor.ExtractSlice) -> Stmts:
+        whole = self._dense(op.source, op.location)
+        view = self._view(op, whole, op.result.type.rank)
+        self._buffers[op.result.name] = DenseBuffer(view.memref, whole.root, view)
+        return (view,)
+
+    def _insert_slice(self, op: tensor.InsertSlice) -> Stmts:
+        whole = self._dense(op.dest, op.location)
+        source = self._dense(op.source, op.location)
+        self._buffers[op.result.name] = whole
+        view = self._view(op, whole, op.source.type.rank)
+        if source.view is not None and _same_place(source.view, view):
+            return ()  # the source was computed in the slice itself
+        return (view, loops.Copy(view.memref, source.memref))
+
+    def _for(self, op: tensor.For) -> Stmts:
+        for value, arg, result in zip(op.inits, op.args, op.results, strict=True):
+            self._buffers[arg.name] = self._buffers[result.name] = self._buffers[value.name]
+        body = (*self._block(op.body), *self._frees(op.induction))
+        lower = ix.lower_affine(op.lower, self._symbols)
+        upper = ix.lower_affine(op.upper, self._symbols)
+        induction = self._symbols[op.induction]
+        assert isinstance(induction, loops.Var)
+        return (loops.For(induction, lower, upper, body),)
+
+
+def _same_place(one: loops.View, other: loops.View) -> bool:
+    return (one.source, one.offsets, one.sizes, one.strides, one.dropped) == (
+        other.source,
+        other.offsets,
+        other.sizes,
+        other.strides,
+        other.dropped,
+    )
+
+
+def _copy_text(copied: str | None, reason: str) -> str:
+    what = f"a copy of %{copied}" if copied is not None else "a new buffer without a copy"
+    return f"{what}: {reason}"
+
+
+def _flat(buffer: Buffer) -> tuple[loops.Memref | loops.Var, ...]:
+    match buffer:
+        case DenseBuffer(memref):
+            return (memref,)
+        case ScalarBuffer(var):
+            return (var,)
+        case SparseBuffer():
+            return buffer.flat
+        case NoEntries():
+            raise AssertionError("a parameter has buffers")
+        case _:
+            assert_never(buffer)
+
+
+def _memrefs(buffer: DenseBuffer | SparseBuffer) -> tuple[loops.Memref, ...]:
+    return (buffer.memref,) if isinstance(buffer, DenseBuffer) else buffer.flat

@@ -1,0 +1,200 @@
+"""What the lowering of one ``Generic`` knows: its level space, buffers, names, and its algebra.
+
+A ``Kernel`` answers the questions that the loop nest asks at every point: which operands are
+absent, what is left of the body, and where its elements are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from sparsejit.affine import AffineExpr, dims_of
+from sparsejit.ir import loops
+from sparsejit.ir.scalar import Arg, Const, Nothing, ScalarExpr, Select, args_of
+from sparsejit.ir.simplify import Known, Missing, NoValue, Partial, simplify_absence
+from sparsejit.ir.tensor import Generic
+from sparsejit.ir.types import DType
+from sparsejit.sparsify_and_bufferize import _index as ix
+from sparsejit.sparsify_and_bufferize._buffers import Buffer, NoEntries, SparseBuffer
+from sparsejit.sparsify_and_bufferize._level_iterators import Cursor, LevelIterator
+from sparsejit.sparsify_and_bufferize._level_space import LevelSpace
+from sparsejit.sparsify_and_bufferize._naming import Namer
+
+__all__ = ["Kernel", "State"]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A point in the loop nest.
+
+    ``loop_values`` has the bound loops; ``cursors`` the sparse inputs that may still store
+    something here, ``absent`` those that do not. ``slots`` holds what the sink wants to remember
+    (positions of result levels); ``accumulator`` the variable that stands for the result's element
+    once only reductions remain, ``hit`` the one that tells whether it received a contribution.
+    """
+
+    loop_values: Mapping[int, loops.Expr]
+    cursors: Mapping[int, Cursor]
+    absent: frozenset[int]
+    slots: Mapping[int, loops.Expr] = field(default_factory=dict)
+    accumulator: loops.Var | None = None
+    hit: loops.Var | None = None
+
+    def bind(self, loop: int, value: loops.Expr) -> State:
+        """Return the state with a loop's value known."""
+        return replace(self, loop_values={**self.loop_values, loop: value})
+
+    def advance(self, operand: int, cursor: Cursor) -> State:
+        """Return the state with a level of ``operand`` resolved."""
+        return replace(self, cursors={**self.cursors, operand: cursor})
+
+    def without(self, operands: frozenset[int]) -> State:
+        """Return the state where ``operands`` store nothing."""
+        left = {k: cursor for k, cursor in self.cursors.items() if k not in operands}
+        return replace(self, cursors=left, absent=self.absent | operands)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One ``Generic`` about to become loops; ``symbols`` are the function's symbols by number."""
+
+    op: Generic
+    space: LevelSpace
+    inputs: tuple[Buffer, ...]
+    symbols: Mapping[int, loops.Expr]
+    namer: Namer
+
+    @property
+    def out(self) -> int:
+        """The operand number of the destination in the body."""
+        return len(self.op.inputs)
+
+    @property
+    def dtypes(self) -> tuple[DType, ...]:
+        """The dtypes of the operands, the destination's last."""
+        return (*(value.type.dtype for value in self.op.inputs), self.op.init.type.dtype)
+
+    @property
+    def reads_out(self) -> bool:
+        """Whether the body accumulates into (or otherwise reads) the destination."""
+        return self.out in args_of(self.op.body)
+
+    @property
+    def fill(self) -> Const:
+        """The result's value where nothing is stored."""
+        return self.op.init.type.fill
+
+    def start(self) -> State:
+        """Return the state outside of all loops."""
+        cursors: dict[int, Cursor] = {}
+        absent: set[int] = set()
+        for number, buffer in enumerate(self.inputs):
+            match buffer:
+                case SparseBuffer():
+                    cursors[number] = Cursor(0, ix.index(0))
+                case NoEntries():
+                    absent.add(number)
+                case _:
+                    pass
+        return State({}, cursors, frozenset(absent))
+
+    def iterator(self, operand: int, level: int) -> LevelIterator:
+        """Return the level iterator of ``level`` of a sparse input."""
+        buffer = self.inputs[operand]
+        assert isinstance(buffer, SparseBuffer)
+        access = self.space.inputs[operand].levels[level]
+        name = self.op.inputs[operand].name
+        return LevelIterator(name, buffer, level, access.type, self.extent(access.size))
+
+    def level_expr(self, operand: int, level: int) -> AffineExpr:
+        """Return the coordinate of ``level`` of a sparse input, over the loops."""
+        return self.space.inputs[operand].levels[level].expr
+
+    def is_resolved(self, operand: int, cursor: Cursor) -> bool:
+        """Whether all levels of ``operand`` are resolved: it stores an entry here."""
+        return cursor.level == len(self.space.inputs[operand].levels)
+
+    def extent(self, expr: AffineExpr) -> loops.Expr:
+        """Return an extent over the function's symbols as an index expression."""
+        return ix.lower_affine(expr, self.symbols)
+
+    def at(self, expr: AffineExpr, state: State) -> loops.Expr:
+        """Return an expression over loops as an index expression."""
+        return ix.lower_affine(expr, state.loop_values)
+
+    def is_bound(self, expr: AffineExpr, state: State) -> bool:
+        """Whether all loops that ``expr`` reads have a value."""
+        return all(loop in state.loop_values for loop in dims_of(expr))
+
+    def remaining(self, state: State) -> Partial:
+        """Return what is left of the body at ``state``."""
+        fills = {k: self.op.inputs[k].type.fill for k in state.absent}
+        present = {k for k, cursor in state.cursors.items() if self.is_resolved(k, cursor)}
+        always = {
+            k
+            for k, access in enumerate(self.space.inputs)
+            if not access.may_be_absent and k not in state.absent
+        }
+        found = frozenset(present | always)
+        return simplify_absence(self.op.body, self.dtypes, fills, found)
+
+    def outcome(self, state: State) -> Partial | None:
+        """Return what is left to do at ``state``, or None where nothing is."""
+        return self.outcome_of(self.remaining(state))
+
+    def outcome_of(self, partial: Partial) -> Partial | None:
+        """Return ``partial``, or None where it neither changes nor stores anything."""
+        match partial:
+            case NoValue():
+                return None
+            case Known(Arg(index)) if index == self.out:
+                return None
+            case Missing(const) if not self.reads_out and const == self.background:
+                return None
+            case _:
+                return partial
+
+    @property
+    def background(self) -> Const | None:
+        """The value of the result where no sparse operand stores anything, if it is a constant.
+
+        A dense result is filled with it beforehand, a sparse one has it as its fill value; in
+        both cases such coordinates need no visit.
+        """
+        if self.space.output.may_be_absent:
+            return self.fill
+        nowhere = self.start().without(
+            frozenset(k for k, access in enumerate(self.space.inputs) if access.may_be_absent)
+        )
+        match self.remaining(nowhere):
+            case Missing(const):
+                return const
+            case NoValue():
+                return self.fill
+            case Known():
+                return None
+
+    def may_be_nothing(self, partial: Partial) -> bool:
+        """Whether the remaining body may turn out, at run time, to have no value."""
+
+        def nothing(expr: ScalarExpr) -> bool:
+            match expr:
+                case Nothing():
+                    return True
+                case Select(_, then, orelse):
+                    return nothing(then) or nothing(orelse)
+                case _:
+                    return False
+
+        return isinstance(partial, Known) and nothing(partial.expr)
+
+    def body_expr(self, partial: Partial) -> ScalarExpr:
+        """Return the expression to compute for an outcome."""
+        match partial:
+            case Known(expr):
+                return expr
+            case Missing(const):
+                return const
+            case NoValue():
+                raise AssertionError("nothing to compute")

@@ -1,0 +1,314 @@
+"""The loop nest of one ``Generic`` in a given loop order.
+
+``LoopNest.statements`` recurses over the loops. At each it asks the iteration lattice which
+operands must be visited, lets ``_coiteration`` shape the loop, resolves the levels that have become
+reachable (locating by arithmetic or search) and goes on inside, until the element can be computed
+and handed to the sink.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from sparsejit.affine import Dim, dims_of
+from sparsejit.errors import UnsupportedError
+from sparsejit.ir import loops
+from sparsejit.ir.ops import BinaryOp
+from sparsejit.ir.scalar import Arg, Binary, Nothing, ScalarExpr, Select, Stored, args_of
+from sparsejit.ir.types import INDEX, DType
+from sparsejit.sparsify_and_bufferize import _index as ix
+from sparsejit.sparsify_and_bufferize._buffers import DenseBuffer, ScalarBuffer, SparseBuffer
+from sparsejit.sparsify_and_bufferize._coiteration import Visit, coiterate
+from sparsejit.sparsify_and_bufferize._iteration_graph import LoopOrder
+from sparsejit.sparsify_and_bufferize._iteration_lattice import IterationLattice, lattice_of
+from sparsejit.sparsify_and_bufferize._kernel import Kernel, State
+from sparsejit.sparsify_and_bufferize._level_iterators import LevelIterator
+from sparsejit.sparsify_and_bufferize._scalar_lowering import lower_scalar, widened
+from sparsejit.sparsify_and_bufferize._sinks import DenseSink, Sink, Stmts
+
+__all__ = ["LoopNest"]
+
+
+class LoopNest:
+    """Builds the statements of ``kernel`` with its loops in ``order``, writing to ``sink``."""
+
+    def __init__(self, kernel: Kernel, order: LoopOrder, sink: Sink) -> None:
+        self._kernel = kernel
+        self._order = order.loops
+        self._located = order.located
+        self._sink = sink
+        self.lattices: list[tuple[int, IterationLattice]] = []
+
+    def statements(self) -> Stmts:
+        """Return the whole nest, with what the sink needs before and after."""
+        body = self._settle(self._kernel.start(), lambda state: self._inside(0, state))
+        return (*self._sink.prologue(), *body, *self._sink.epilogue())
+
+    # ------------------------------------------------------------ one loop
+
+    def _inside(self, depth: int, state: State) -> Stmts:
+        if depth == len(self._order):
+            return self._write_outcome(state)
+        if self._opens_accumulator(depth, state):
+            return self._accumulate(depth, state)
+        return self._loop(depth, state)
+
+    def _loop(self, depth: int, state: State) -> Stmts:
+        kernel = self._kernel
+        loop = self._order[depth]
+        iterators = [
+            operand
+            for operand, cursor in sorted(state.cursors.items())
+            if not kernel.is_resolved(operand, cursor)
+            and kernel.level_expr(operand, cursor.level) == Dim(loop)
+            and kernel.iterator(operand, cursor.level).is_iterable
+        ]
+        everyone = frozenset(iterators)
+        lattice = lattice_of(
+            iterators, lambda present: kernel.outcome(state.without(everyone - present))
+        )
+        self.lattices.append((loop, lattice))
+        if not lattice.points:
+            return ()
+        self._refuse_quadratic(loop, lattice, state)
+        self._refuse_disorder(lattice, state)
+
+        def body(visit: Visit) -> Stmts:
+            return self._visit(depth, state, everyone, visit)
+
+        statements = coiterate(
+            kernel,
+            state,
+            loop,
+            lattice,
+            body,
+            parallel=kernel.space.loops[loop].is_parallel and self._sink.random_access,
+            collapse=self._may_collapse(state),
+        )
+        return (*self._sink.enter_loop(loop, state), *statements) if statements else ()
+
+    def _visit(self, depth: int, state: State, everyone: frozenset[int], visit: Visit) -> Stmts:
+        """Return the body for one coordinate at which the operands in ``visit`` are present."""
+        loop = self._order[depth]
+        here = state.bind(loop, visit.coordinate).without(everyone - frozenset(visit.cursors))
+        for operand, cursor in visit.cursors.items():
+            here = here.advance(operand, cursor)
+
+        def inside(settled: State) -> Stmts:
+            before, inner, after = self._sink.enter_coordinate(loop, settled)
+            body = self._inside(depth + 1, inner)
+            return (*before, *body, *after) if body else ()
+
+        body = self._settle(here, inside)
+        return self._guard_block(loop, here, body) if visit.needs_guard else body
+
+    def _guard_block(self, loop: int, state: State, body: Stmts) -> Stmts:
+        block = self._kernel.space.loops[loop].block
+        if block is None or not body:
+            return body
+        outer, size, extent = block
+        whole = ix.add(
+            ix.multiply(ix.index(size), state.loop_values[outer]), state.loop_values[loop]
+        )
+        return (loops.If(ix.less(whole, self._kernel.extent(extent)), body),)
+
+    def _settle(self, state: State, then: Callable[[State], Stmts]) -> Stmts:
+        """Resolve every level whose coordinate is known by now, then go on."""
+        kernel = self._kernel
+        if kernel.outcome(state) is None:
+            return ()
+        for operand, cursor in sorted(state.cursors.items()):
+            if kernel.is_resolved(operand, cursor):
+                continue
+            expr = kernel.level_expr(operand, cursor.level)
+            if not kernel.is_bound(expr, state):
+                continue
+            level = kernel.iterator(operand, cursor.level)
+            coordinate = kernel.at(expr, state)
+            if not level.is_iterable:
+                return self._step_into(
+                    operand, level, level.locate_full(cursor, coordinate), state, then
+                )
+            position = loops.Var(kernel.namer.fresh(level.position_name), INDEX)
+            found = self._settle(state.advance(operand, level.child(position)), then)
+            missed = self._settle(state.without(frozenset({operand})), then)
+            if not found and not missed:
+                return ()
+            bind = loops.Let(position, level.locate(cursor, coordinate))
+            exists = ix.compare(BinaryOp.GE, position, ix.index(0))
+            return (bind, loops.If(exists, found, missed))
+        return then(state)
+
+    def _step_into(
+        self,
+        operand: int,
+        level: LevelIterator,
+        slot: loops.Expr,
+        state: State,
+        then: Callable[[State], Stmts],
+    ) -> Stmts:
+        """Resolve a full level at ``slot``, under a name unless it is as simple as one."""
+        if isinstance(slot, loops.Var | loops.Lit):
+            return self._settle(state.advance(operand, level.child(slot)), then)
+        position = loops.Var(self._kernel.namer.fresh(level.position_name), INDEX)
+        rest = self._settle(state.advance(operand, level.child(position)), then)
+        return (loops.Let(position, slot), *rest) if rest else ()
+
+    # ------------------------------------------------------------ what is refused
+
+    def _refuse_quadratic(self, loop: int, lattice: IterationLattice, state: State) -> None:
+        """Refuse to visit every coordinate only because an operand is searched, not iterated.
+
+        It is no loss where the result has an element for each coordinate, or where an operand that
+        is iterated has a slot for each.
+        """
+        kernel = self._kernel
+        if not lattice.is_full or not self._located:
+            return
+        if isinstance(self._sink, DenseSink) and kernel.space.loops[loop].is_parallel:
+            return
+        for operand, cursor in state.cursors.items():
+            if operand in self._located or kernel.is_resolved(operand, cursor):
+                continue
+            enumerates = not kernel.iterator(operand, cursor.level).is_iterable
+            if enumerates and loop in dims_of(kernel.level_expr(operand, cursor.level)):
+                return
+        names = ", ".join(kernel.op.inputs[operand].name for operand in sorted(self._located))
+        raise UnsupportedError(
+            f"no loop order fits the level orders of all operands: {names} would be searched at "
+            "every coordinate",
+            hint=f"convert {names} to a format in the order of the other operands",
+        )
+
+    def _refuse_disorder(self, lattice: IterationLattice, state: State) -> None:
+        """Unordered coordinates cannot be merged with others, nor appended."""
+        kernel = self._kernel
+        alone = len(lattice.iterators) == 1 and not lattice.is_full and self._sink.random_access
+        for operand in sorted(lattice.iterators):
+            level = kernel.iterator(operand, state.cursors[operand].level)
+            if not level.is_ordered and not alone:
+                raise UnsupportedError(
+                    f"level {level.number} of {level.name} is nonordered",
+                    hint="sort it: convert the operand to an ordered format",
+                )
+
+    def _may_collapse(self, state: State) -> bool:
+        """Whether entries may be visited one by one where a nonunique level repeats a coordinate.
+
+        True where every remaining loop over stored entries walks the same single operand.
+        """
+        kernel = self._kernel
+        open_operands = [
+            operand
+            for operand, cursor in state.cursors.items()
+            if not kernel.is_resolved(operand, cursor)
+        ]
+        if len(open_operands) != 1 or not self._sink.random_access:
+            return False
+        return kernel.outcome(state.without(frozenset(open_operands))) is None
+
+    # ------------------------------------------------------------ reductions in a register
+
+    def _opens_accumulator(self, depth: int, state: State) -> bool:
+        """Whether only reductions remain, so that the element can live in a variable."""
+        rest = self._order[depth:]
+        reductions = all(not self._kernel.space.loops[loop].is_parallel for loop in rest)
+        return self._kernel.reads_out and reductions and state.accumulator is None
+
+    def _accumulate(self, depth: int, state: State) -> Stmts:
+        kernel = self._kernel
+        dtype = kernel.op.init.type.dtype.compute
+        total = loops.Var(kernel.namer.fresh("acc"), dtype)
+        inner = replace(state, accumulator=total)
+        hit: loops.Var | None = None
+        if not self._sink.random_access and not self._always_contributes(state):
+            hit = loops.Var(kernel.namer.fresh("hit"), DType.BOOL)
+            inner = replace(inner, hit=hit)
+        body = self._loop(depth, inner)
+        if not body and self._sink.random_access:
+            return ()
+        write = self._sink.store(state, total, None)
+        opened: Stmts = (loops.Let(total, self._sink.load(state), mutable=True),)
+        if hit is None:
+            return (*opened, *body, *write)
+        return (*opened, loops.Let(hit, ix.true(False), mutable=True), *body, loops.If(hit, write))
+
+    def _always_contributes(self, state: State) -> bool:
+        """Whether the result stores an entry here even if no iteration contributes.
+
+        So it is where all sparse operands are known to be present, and under ``where_stored``.
+        """
+        kernel = self._kernel
+        match kernel.op.body:
+            case Select(Stored(index), _, Arg(out)) if out == kernel.out:
+                if index in state.cursors and kernel.is_resolved(index, state.cursors[index]):
+                    return True
+            case _:
+                pass
+        return all(kernel.is_resolved(k, cursor) for k, cursor in state.cursors.items())
+
+    # ------------------------------------------------------------ the element
+
+    def _write_outcome(self, state: State) -> Stmts:
+        outcome = self._kernel.outcome(state)
+        if outcome is None:
+            return ()
+        return self._write(self._kernel.body_expr(outcome), state)
+
+    def _write(self, expr: ScalarExpr, state: State) -> Stmts:
+        kernel = self._kernel
+        match expr:
+            case Nothing():
+                return ()
+            case Arg(index) if index == kernel.out:
+                return ()
+            case Select(condition, then, orelse) if self._is_conditional(then, orelse):
+                chosen = self._write(then, state)
+                other = self._write(orelse, state)
+                return (loops.If(self._lower(condition, state), chosen, other),)
+            case _:
+                pass
+        if state.accumulator is not None:
+            update: Stmts = (loops.Assign(state.accumulator, self._lower(expr, state)),)
+            if state.hit is not None:
+                update = (*update, loops.Assign(state.hit, ix.true()))
+            return update
+        match expr:
+            case Binary(op, Arg(index), value) if self._reduces(op, index, value):
+                return self._sink.store(state, self._lower(value, state), op)
+            case _:
+                return self._sink.store(state, self._lower(expr, state), None)
+
+    def _is_conditional(self, then: ScalarExpr, orelse: ScalarExpr) -> bool:
+        keeps = (Arg(self._kernel.out),) if self._kernel.reads_out else ()
+        return any(isinstance(side, Nothing) or side in keeps for side in (then, orelse))
+
+    def _reduces(self, op: BinaryOp, index: int, value: ScalarExpr) -> bool:
+        associative = op.info.associative and op.info.commutative
+        return associative and index == self._kernel.out and index not in args_of(value)
+
+    def _lower(self, expr: ScalarExpr, state: State) -> loops.Expr:
+        kernel = self._kernel
+
+        def element(operand: int) -> loops.Expr:
+            if operand == kernel.out:
+                return state.accumulator or self._sink.load(state)
+            dtype = kernel.op.inputs[operand].type.dtype
+            match kernel.inputs[operand]:
+                case ScalarBuffer(var):
+                    return widened(var, dtype)
+                case DenseBuffer(memref):
+                    indices = kernel.space.inputs[operand].indices
+                    at = tuple(kernel.at(index, state) for index in indices)
+                    return widened(loops.Load(memref, at), dtype)
+                case SparseBuffer() as buffer:
+                    position = state.cursors[operand].position
+                    return widened(loops.Load(buffer.values, (position,)), dtype)
+                case _:
+                    raise AssertionError("an operand without entries is never loaded")
+
+        def coordinate(loop: int) -> loops.Expr:
+            return kernel.at(kernel.space.coordinates[loop], state)
+
+        return lower_scalar(expr, kernel.dtypes, element, coordinate)

@@ -1,0 +1,235 @@
+"""Sparsification of one ``Generic``: choose loop order and sink, build the nest.
+
+Candidates are tried from best to worst; the first that can be lowered wins, and what it decided
+becomes facts. Where none can, the ``UnsupportedError`` lists each candidate's reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+from sparsejit.affine import AffineExpr, Dim
+from sparsejit.errors import UnsupportedError
+from sparsejit.ir import loops
+from sparsejit.ir.facts import Fact, FactKind
+from sparsejit.ir.fold import identity_const
+from sparsejit.ir.scalar import Arg, Binary, ScalarExpr, Select, Stored, args_of
+from sparsejit.ir.simplify import simplify_absence
+from sparsejit.ir.tensor import Generic
+from sparsejit.sparsify_and_bufferize._append_sink import AppendSink
+from sparsejit.sparsify_and_bufferize._buffers import Buffer, DenseBuffer, SparseBuffer
+from sparsejit.sparsify_and_bufferize._entries_sink import EntriesSink
+from sparsejit.sparsify_and_bufferize._iteration_graph import LoopOrder, loop_orders
+from sparsejit.sparsify_and_bufferize._iteration_lattice import lattice_text
+from sparsejit.sparsify_and_bufferize._kernel import Kernel
+from sparsejit.sparsify_and_bufferize._level_space import level_space_of
+from sparsejit.sparsify_and_bufferize._loop_nest import LoopNest
+from sparsejit.sparsify_and_bufferize._naming import Namer
+from sparsejit.sparsify_and_bufferize._options import StageOptions
+from sparsejit.sparsify_and_bufferize._sinks import DenseSink, FullSink, PatternSink, Sink, Stmts
+
+__all__ = ["Sparsified", "sparsify"]
+
+_MAX_CANDIDATES = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Sparsified:
+    """The loops of a ``Generic``, where its result is, what was decided, and its lattices."""
+
+    statements: Stmts
+    result: Buffer
+    facts: tuple[Fact, ...]
+    lattices: str
+    namer: Namer
+
+
+def sparsify(
+    op: Generic,
+    inputs: tuple[Buffer, ...],
+    destination: DenseBuffer | SparseBuffer,
+    symbols: Mapping[int, loops.Expr],
+    namer: Namer,
+    options: StageOptions,
+) -> Sparsified:
+    """Return the loops of ``op``.
+
+    ``destination`` is the buffer of a dense result, or the memrefs that a sparse result will
+    define. Raises ``UnsupportedError`` where no candidate can be lowered, with all reasons.
+    """
+    space = level_space_of(op)
+    reasons: dict[str, UnsupportedError] = {}
+    for order in islice(loop_orders(space), _MAX_CANDIDATES):
+        kernel = Kernel(op, space, inputs, symbols, namer.fork())
+        for make_sink in _sinks(kernel, order, destination, options):
+            try:
+                sink = make_sink()
+                nest = LoopNest(kernel, order, sink)
+                statements = nest.statements()
+            except UnsupportedError as error:
+                reasons.setdefault(error.what, error)
+                continue
+            facts = _facts(kernel, order, sink)
+            return Sparsified(statements, sink.result, facts, _lattices(kernel, nest), kernel.namer)
+    raise _refusal(op, list(reasons.values()))
+
+
+def _refusal(op: Generic, reasons: list[UnsupportedError]) -> UnsupportedError:
+    if not reasons:
+        reasons = [
+            UnsupportedError(
+                "the order of the result's levels contradicts that of the loops",
+                hint="ask for a dense result, or for another result format",
+            )
+        ]
+    if len(reasons) == 1:
+        only = reasons[0]
+        return UnsupportedError(only.what, hint=only.hint, location=op.location)
+    return UnsupportedError(
+        "no loop order of this operation can be lowered",
+        hint=reasons[0].hint,
+        location=op.location,
+        reasons=tuple(reason.what for reason in reasons),
+    )
+
+
+def _sinks(
+    kernel: Kernel,
+    order: LoopOrder,
+    destination: DenseBuffer | SparseBuffer,
+    options: StageOptions,
+) -> list[Callable[[], Sink]]:
+    """Return the ways to write the result, the best first; making one may be unsupported."""
+    scatters = kernel.reads_out and _reduces_outside(kernel, order)
+    match destination:
+        case DenseBuffer():
+            return [lambda: DenseSink(kernel, destination, scatters=scatters)]
+        case SparseBuffer() if destination.format.is_all_full:
+            return [lambda: FullSink(kernel, destination, scatters=scatters)]
+        case SparseBuffer() if options.storage == "runtime":
+            return [lambda: EntriesSink(*_appendable(kernel, order, destination, every_level=True))]
+        case SparseBuffer():
+            pattern = _pattern_operand(kernel)
+            appended: list[Callable[[], Sink]] = [
+                lambda: AppendSink(*_appendable(kernel, order, destination, every_level=False))
+            ]
+            if pattern is not None:
+                return [lambda: PatternSink(kernel, pattern, destination), *appended]
+            return appended
+
+
+def _reduces_outside(kernel: Kernel, order: LoopOrder) -> bool:
+    """Whether a reduction runs outside of a loop over the result."""
+    parallel = [kernel.space.loops[loop].is_parallel for loop in order.loops]
+    return False in parallel and True in parallel[parallel.index(False) :]
+
+
+def _appendable(
+    kernel: Kernel, order: LoopOrder, result: SparseBuffer, *, every_level: bool
+) -> tuple[Kernel, SparseBuffer]:
+    """Check that elements of the result come in order and once: no workspace is needed."""
+    levels = kernel.space.output.levels
+    stored = [n for n, level in enumerate(levels) if not level.type.is_full]
+    last = len(levels) - 1 if every_level else stored[-1]
+    written = {n for level in levels[: last + 1] for n in _loops_of(level.expr)}
+    reductions = [loop for loop in order.loops if not kernel.space.loops[loop].is_parallel]
+    place = {loop: depth for depth, loop in enumerate(order.loops)}
+    early = [r for r in reductions if any(place[r] < place[loop] for loop in written)]
+    if early:
+        name = kernel.space.loops[early[0]].name
+        raise UnsupportedError(
+            f"the result would need a workspace: the reduction over {name} runs outside of a loop "
+            "that appends to it",
+            hint="ask for a dense result",
+        )
+    if kernel.reads_out and _starts_elsewhere(kernel):
+        raise UnsupportedError(
+            "a reduction into a sparse result starts from its fill value, which is not the "
+            "identity of the reduction",
+            hint="ask for a dense result",
+        )
+    return kernel, result
+
+
+def _loops_of(expr: AffineExpr) -> tuple[int, ...]:
+    return (expr.index,) if isinstance(expr, Dim) else ()
+
+
+def _starts_elsewhere(kernel: Kernel) -> bool:
+    """Whether the fill value of a sparse result changes what is added to it."""
+    match kernel.op.body:
+        case Binary(op) | Select(_, Binary(op), _):
+            identity = identity_const(op, kernel.op.init.type.dtype)
+            return identity is None or identity.value != kernel.fill.value
+        case _:
+            return True
+
+
+def _pattern_operand(kernel: Kernel) -> int | None:
+    """Return an input whose entries are exactly those of the result, or None.
+
+    So it is where the input is indexed like the result and stored alike, nothing is to do where it
+    is absent, and something always is where it is present.
+    """
+    output = kernel.space.output
+    sparse = [k for k, access in enumerate(kernel.space.inputs) if access.may_be_absent]
+    for number in sparse:
+        access = kernel.space.inputs[number]
+        same_map = [level.expr for level in access.levels] == [lvl.expr for lvl in output.levels]
+        same_type = [level.type for level in access.levels] == [lvl.type for lvl in output.levels]
+        if not (same_map and same_type) or access.value.type.shape != output.value.type.shape:
+            continue
+        if not isinstance(kernel.inputs[number], SparseBuffer):
+            continue
+        others = frozenset(sparse) - {number}
+        start = kernel.start()
+        if kernel.outcome(start.without(frozenset({number}))) is not None:
+            continue
+        if _always_stores(kernel, number, others) and not (
+            kernel.reads_out and _starts_elsewhere(kernel)
+        ):
+            return number
+    return None
+
+
+def _always_stores(kernel: Kernel, number: int, others: frozenset[int]) -> bool:
+    """Whether the body has a value where ``number`` is present and all ``others`` are absent."""
+    body: ScalarExpr = kernel.op.body
+    match body:
+        case Select(Stored(index), _, Arg(out)) if index == number and out == kernel.out:
+            return True
+        case Select(Stored(index), then, _) if index == number and kernel.out not in args_of(then):
+            return not others or number in args_of(then) or _is_known(kernel, number, others)
+        case _:
+            return _is_known(kernel, number, others)
+
+
+def _is_known(kernel: Kernel, number: int, others: frozenset[int]) -> bool:
+    """Whether something is left to store where exactly ``number`` is present."""
+    fills = {k: kernel.op.inputs[k].type.fill for k in others}
+    partial = simplify_absence(kernel.op.body, kernel.dtypes, fills, frozenset({number}))
+    return kernel.outcome_of(partial) is not None and not kernel.may_be_nothing(partial)
+
+
+def _facts(kernel: Kernel, order: LoopOrder, sink: Sink) -> tuple[Fact, ...]:
+    name = kernel.op.result.name
+    names = [kernel.space.loops[loop].name for loop in order.loops]
+    text = ", ".join(names) if names else "no loops"
+    located = [kernel.op.inputs[operand].name for operand in sorted(order.located)]
+    if located:
+        text += f"; {', '.join(located)} searched, stored in another order"
+    return (
+        Fact(FactKind.LOOP_ORDER, name, text),
+        Fact(FactKind.STORAGE, name, sink.storage),
+    )
+
+
+def _lattices(kernel: Kernel, nest: LoopNest) -> str:
+    names = [value.name for value in kernel.op.inputs]
+    lines: list[str] = []
+    for loop, lattice in nest.lattices:
+        points = lattice_text(lattice, names).splitlines() or ["nothing"]
+        lines.append(f"{kernel.space.loops[loop].name}: {', '.join(points)}")
+    return "\n".join(lines)
