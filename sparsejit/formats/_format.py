@@ -183,6 +183,16 @@ class Format:
         """
         return tuple(_level_size(level.expr, shape) for level in self.levels)
 
+    def level_starts(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the least coordinate of each level: 0, or ``1 - rows`` for ``j - i``.
+
+        >>> from sparsejit.formats import DIA
+        >>> DIA.level_starts((3, 5))
+        (-2, 0)
+        """
+        pairs = (_difference(level.expr) for level in self.levels)
+        return tuple(0 if pair is None else 1 - shape[pair[1]] for pair in pairs)
+
 
 def _level_size(expr: AffineExpr, shape: tuple[int, ...]) -> int:
     match expr:

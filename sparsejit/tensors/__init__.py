@@ -1,0 +1,46 @@
+"""Tensors at the border: storage of every format, and the objects that callers hand over.
+
+What enters are NumPy, SciPy, CuPy, pydata and torch objects; what leaves are ``Operand``s, uniform
+descriptions whose buffers are shared with the caller's object, and results in the caller's kind of
+object. ``SparseTensor`` holds any format.
+"""
+
+from sparsejit.tensors._asarray import asarray as asarray
+from sparsejit.tensors._asarray import prune as prune
+from sparsejit.tensors._asarray import to_device as to_device
+from sparsejit.tensors._create import from_coo as from_coo
+from sparsejit.tensors._create import from_dense as from_dense
+from sparsejit.tensors._dtypes import VALUE_TYPES as VALUE_TYPES
+from sparsejit.tensors._interop import describe as describe
+from sparsejit.tensors._interop import operand_of as operand_of
+from sparsejit.tensors._operand import Operand as Operand
+from sparsejit.tensors._results import wrap_result as wrap_result
+from sparsejit.tensors._sparse_tensor import SparseTensor as SparseTensor
+from sparsejit.tensors._sparse_tensor import install_convert as install_convert
+from sparsejit.tensors._storage import Structure as Structure
+from sparsejit.tensors._storage import buffer_names as buffer_names
+from sparsejit.tensors._storage import join_buffers as join_buffers
+from sparsejit.tensors._storage import scipy_index_dtype as scipy_index_dtype
+from sparsejit.tensors._storage import split_buffers as split_buffers
+from sparsejit.tensors._values import ValuePlan as ValuePlan
+
+__all__ = [
+    "VALUE_TYPES",
+    "Operand",
+    "SparseTensor",
+    "Structure",
+    "ValuePlan",
+    "asarray",
+    "buffer_names",
+    "describe",
+    "from_coo",
+    "from_dense",
+    "install_convert",
+    "join_buffers",
+    "operand_of",
+    "prune",
+    "scipy_index_dtype",
+    "split_buffers",
+    "to_device",
+    "wrap_result",
+]

@@ -1,0 +1,48 @@
+"""Results: buffers that sparsejit made, as the kind of object that the caller works with.
+
+In: format, shape, buffers in canonical order, fill value. Out: a NumPy array, a SciPy sparse array
+or a ``SparseTensor`` over these buffers; nothing is copied or checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from sparsejit.formats import Format
+from sparsejit.tensors._scipy import build_scipy, class_that_holds
+from sparsejit.tensors._sparse_tensor import is_device_array, trusted_tensor
+from sparsejit.tensors._storage import split_buffers
+
+__all__ = ["Like", "wrap_result"]
+
+Like = Literal["scipy", "native"]
+
+
+def wrap_result(
+    format: Format,
+    shape: tuple[int, ...],
+    buffers: Sequence[Any],
+    fill_value: Any = 0,
+    like: Like = "native",
+) -> Any:
+    """Return the object for a result whose buffers, in canonical order, sparsejit has made.
+
+    A dense format gives the array itself. ``like="scipy"`` gives a SciPy sparse array when the
+    fill value is 0 and a SciPy class can hold format and dtype; everything else is a
+    ``SparseTensor``. Raises ``ValueError`` for a wrong number of buffers.
+
+    >>> import numpy as np
+    >>> from sparsejit.formats import CSR
+    >>> parts = (np.array([0, 1, 1]), np.array([2]), np.array([5.0]))
+    >>> wrap_result(CSR, (2, 3), parts, like="scipy").toarray().tolist()
+    [[0.0, 0.0, 5.0], [0.0, 0.0, 0.0]]
+    """
+    structure, values = split_buffers(format, shape, buffers)
+    if format.is_dense:
+        return values.reshape(shape)
+    if like == "scipy" and not is_device_array(values):
+        name, _ = class_that_holds(structure, values.dtype, fill_value)
+        if name:
+            return build_scipy(name, structure, values)
+    return trusted_tensor(structure, values.reshape(-1), fill_value)

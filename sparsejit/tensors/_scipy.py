@@ -1,0 +1,271 @@
+"""SciPy's sparse classes, in and out, without copying buffers.
+
+In: csr, csc, coo (any rank), bsr and dia arrays or matrices; lil and dok are converted. Out: the
+adapters that describe them, and SciPy arrays over the buffers of a ``SparseTensor``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from sparsejit.affine import Mod
+from sparsejit.errors import TensorTypeError
+from sparsejit.formats import BSR, COO, CSC, CSR, DIA, Format, SparseVector
+from sparsejit.tensors._canonical import canonical_format, settle, with_dense_tail
+from sparsejit.tensors._checks import check_structure
+from sparsejit.tensors._dtypes import BFLOAT16
+from sparsejit.tensors._operand import Kind
+from sparsejit.tensors._records import Adapter, Settled
+from sparsejit.tensors._storage import Array, Structure
+from sparsejit.tensors._values import ValuePlan
+
+__all__ = [
+    "SCIPY_ADAPTERS",
+    "block_shape",
+    "build_scipy",
+    "class_that_holds",
+    "kind_of",
+    "scipy_array",
+    "settle_columns",
+]
+
+
+def kind_of(obj: Any) -> Kind:
+    """Return whether ``obj`` is one of SciPy's arrays or matrices."""
+    return "scipy-array" if isinstance(obj, sp.sparray) else "scipy-matrix"
+
+
+def _sorted_flags(obj: Any) -> tuple[Any, ...]:
+    state = obj.__dict__  # the properties would compute the flags, in time linear in the entries
+    return (
+        obj.shape,
+        state.get("_has_sorted_indices"),
+        state.get("_has_canonical_format"),
+    )
+
+
+def _contiguous(array: Any) -> Any:
+    return np.ascontiguousarray(array) if isinstance(array, np.ndarray) else array
+
+
+def _nodes_of(indptr: Any) -> int:
+    """Return how many indices are in use; SciPy allows arrays that are longer."""
+    if isinstance(indptr, np.ndarray) and indptr.ndim == 1 and indptr.size:
+        last = indptr[-1]
+        if indptr.dtype.kind in "iu" and last >= 0:
+            return int(last)
+    return 0
+
+
+def _in_use(array: Any, count: int) -> Any:
+    if isinstance(array, np.ndarray) and array.ndim == 1 and len(array) > count:
+        return array[:count]
+    return array
+
+
+def _settle_compressed(obj: Any, is_trusted: bool) -> Settled:
+    """Settle csr, csc and one-dimensional csr."""
+    nodes = _nodes_of(obj.indptr)
+    indptr, indices = _contiguous(obj.indptr), _contiguous(_in_use(obj.indices, nodes))
+    if len(obj.shape) == 1:
+        structure = Structure(SparseVector, obj.shape, (indptr,), (indices,))
+    else:
+        fmt = CSR if obj.format == "csr" else CSC
+        structure = Structure(fmt, obj.shape, (None, indptr), (None, indices))
+    return Settled(*settle(structure, is_trusted=is_trusted), nodes, may_have_slack=True)
+
+
+def _settle_blocks(obj: Any, is_trusted: bool) -> Settled:
+    nodes = _nodes_of(obj.indptr)
+    _, rows, columns = obj.data.shape
+    indptr, indices = _contiguous(obj.indptr), _contiguous(_in_use(obj.indices, nodes))
+    structure = Structure(
+        BSR(rows, columns), obj.shape, (None, indptr, None, None), (None, indices, None, None)
+    )
+    count = nodes * rows * columns
+    return Settled(*settle(structure, is_trusted=is_trusted), count, may_have_slack=True)
+
+
+def _settle_coordinates(obj: Any, is_trusted: bool) -> Settled:
+    coords = tuple(map(_contiguous, obj.coords))
+    return settle_columns(coords, obj.shape, is_trusted)
+
+
+def settle_columns(coords: tuple[Any, ...], shape: tuple[int, ...], is_trusted: bool) -> Settled:
+    """Settle one coordinate array per sparse dimension, of entries in any order.
+
+    Dimensions beyond those of ``coords`` are dense.
+    """
+    dense_shape = shape[len(coords) :]
+    fmt = with_dense_tail(COO(len(coords)), len(dense_shape))
+    count = len(coords[0])
+    rest = (None,) * (fmt.num_levels - len(coords))
+    positions = (np.array([0, count], _position_dtype(coords[0], count)),)
+    no_more = (None,) * (fmt.num_levels - 1)
+    structure = Structure(fmt, shape, (*positions, *no_more), (*coords, *rest))
+    return Settled(*settle(structure, is_trusted=is_trusted), count * prod(dense_shape))
+
+
+def _position_dtype(coordinates: Any, count: int) -> np.dtype[Any]:
+    """Return the type of the coordinates, as positions have it too, unless that is too small."""
+    narrow = getattr(coordinates, "dtype", None) == np.int32 and count <= np.iinfo(np.int32).max
+    return np.dtype(np.int32 if narrow else np.int64)
+
+
+def _settle_diagonals(obj: Any, is_trusted: bool) -> Settled:
+    """Settle dia: SciPy allows any order, rows of any length, and diagonals outside the shape."""
+    offsets, (rows, columns) = np.asarray(obj.offsets), obj.shape
+    if offsets.dtype.kind not in "iu" or offsets.ndim != 1:
+        raise ValueError(f"offsets has dtype {offsets.dtype}, shape {offsets.shape}: not offsets")
+    width = obj.data.shape[1]
+    inside = np.flatnonzero((offsets > -rows) & (offsets < columns))
+    inside = inside[np.argsort(offsets[inside], kind="stable")]
+    as_it_lies = np.array_equal(inside, np.arange(len(offsets)))
+    chosen = np.ascontiguousarray(offsets) if as_it_lies else offsets[inside]
+    positions = np.array([0, len(chosen)], chosen.dtype)
+    structure = Structure(DIA, obj.shape, (positions, None), (chosen, None))
+    if not is_trusted:
+        check_structure(structure)
+    count = len(offsets) * width
+    if width == columns and as_it_lies:
+        return Settled(structure, ValuePlan(), count)
+    common = np.arange(min(width, columns))
+    source = (inside[:, None] * width + common).reshape(-1)
+    target = (np.arange(len(inside))[:, None] * columns + common).reshape(-1)
+    plan = ValuePlan(source, None, target, len(inside) * columns)
+    return Settled(structure, plan, count)
+
+
+def _zero(obj: Any) -> int:
+    return 0
+
+
+def _data(obj: Any) -> Any:
+    return obj.data
+
+
+def _adapter(
+    index_arrays: Callable[[Any], tuple[Any, ...]],
+    flags: Callable[[Any], tuple[Any, ...]],
+    settle_it: Callable[[Any, bool], Settled],
+) -> Adapter:
+    return Adapter(kind_of, index_arrays, _data, flags, settle_it, _zero)
+
+
+_COMPRESSED = _adapter(lambda a: (a.indptr, a.indices), _sorted_flags, _settle_compressed)
+
+SCIPY_ADAPTERS: Mapping[str, Adapter] = {
+    "csr": _COMPRESSED,
+    "csc": _COMPRESSED,
+    "bsr": _adapter(
+        lambda a: (a.indptr, a.indices),
+        lambda a: (*_sorted_flags(a), a.data.shape[1:]),
+        _settle_blocks,
+    ),
+    "coo": _adapter(
+        lambda a: a.coords,
+        lambda a: (a.shape, a.has_canonical_format),
+        _settle_coordinates,
+    ),
+    "dia": _adapter(lambda a: (a.offsets,), lambda a: (a.shape, a.data.shape), _settle_diagonals),
+}
+
+_HELD_FORMATS = {CSR: "csr", CSC: "csc", DIA: "dia"}
+_NOT_HELD_TYPES = (np.dtype(np.float16), BFLOAT16)
+_INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
+
+
+def class_that_holds(structure: Structure, dtype: np.dtype[Any], fill: Any) -> tuple[str, str]:
+    """Return SciPy's name of the class that can share the storage, or "" and the reason why none.
+
+    >>> from sparsejit.formats import DCSR
+    >>> class_that_holds(Structure(DCSR, (2, 2), (), ()), np.dtype(float), 0.0)
+    ('', 'SciPy has no class for this format')
+    """
+    name = _class_of(structure.format.with_widths(0, 0), structure.shape)
+    if not name:
+        return "", "SciPy has no class for this format"
+    if fill != 0:
+        return "", f"SciPy's sparse arrays have fill value 0, not {fill}"
+    if dtype in _NOT_HELD_TYPES:
+        return "", f"SciPy's sparse arrays do not hold {dtype}"
+    arrays = (*structure.positions, *structure.coordinates)
+    if any(array is not None and array.dtype not in _INDEX_TYPES for array in arrays):
+        return "", "SciPy's sparse arrays have 32 or 64 bit signed indices"
+    return name, ""
+
+
+def _class_of(fmt: Format, shape: tuple[int, ...]) -> str:
+    fmt = canonical_format(fmt)
+    if fmt in _HELD_FORMATS:
+        return _HELD_FORMATS[fmt]
+    if fmt.ndim and fmt == COO(fmt.ndim):
+        return "coo"
+    block = block_shape(fmt)
+    if block and all(extent % size == 0 for extent, size in zip(shape, block, strict=True)):
+        return "bsr"
+    return ""
+
+
+def block_shape(fmt: Format) -> tuple[int, int] | None:
+    """Return ``(r, c)`` when the format is ``BSR(r, c)``, else None.
+
+    >>> block_shape(BSR(2, 3)), block_shape(CSR)
+    ((2, 3), None)
+    """
+    if fmt.ndim != 2 or fmt.num_levels != 4:
+        return None
+    rows, columns = (
+        level.expr.divisor if isinstance(level.expr, Mod) else 1 for level in fmt.levels[2:]
+    )
+    return (rows, columns) if fmt.with_widths(0, 0) == BSR(rows, columns) else None
+
+
+def scipy_array(structure: Structure, values: Array, fill: Any) -> Any:
+    """Return a SciPy sparse array over the buffers.
+
+    Raises ``TensorTypeError`` when no SciPy class can hold format, dtype or fill value.
+    """
+    name, reason = class_that_holds(structure, values.dtype, fill)
+    if not name:
+        what = f"({structure.format}) cannot become a SciPy array: {reason}"
+        raise TensorTypeError(what, hint="convert it first, as in .convert(sj.CSR).to_scipy()")
+    return build_scipy(name, structure, values)
+
+
+def build_scipy(name: str, structure: Structure, values: Array) -> Any:
+    """Return the SciPy array of class ``name`` over buffers that it is known to hold."""
+    # The constructors would scan the indices and copy 64-bit ones, so an empty array is filled.
+    shape, dtype = structure.shape, values.dtype
+    out: Any
+    match name:
+        case "coo":
+            out = sp.coo_array(shape, dtype=dtype)
+            out.coords, out.data = structure.coordinates, values
+        case "dia":
+            out = sp.dia_array(shape, dtype=dtype)
+            offsets = structure.coordinates[0]
+            assert offsets is not None
+            out.offsets, out.data = offsets, values.reshape(len(offsets), shape[1])
+            return out
+        case "bsr":
+            block = block_shape(canonical_format(structure.format))
+            assert block is not None
+            out = sp.bsr_array(shape, blocksize=block, dtype=dtype)
+            out.data = values.reshape(-1, *block)
+        case _:
+            empty: Any = sp.csr_array if name == "csr" else sp.csc_array
+            out = empty(shape, dtype=dtype)
+            out.data = values
+    if name != "coo":
+        out.indptr, out.indices = structure.positions[1], structure.coordinates[1]
+    if structure.format == canonical_format(structure.format):
+        out.has_canonical_format = True
+    elif name == "coo":
+        out.has_canonical_format = False
+    return out
