@@ -1,0 +1,208 @@
+"""Captured operands: arrays and numbers that a function reads from outside of its arguments.
+
+In: the user's function, at a call. Out: its captured arrays as further operands, everything else it
+captures as a token of the cache key, and a plan of how to hand it tracers in place of the arrays.
+Names are resolved at every call, so a rebound name is seen. Functions and classes of the same
+package are followed, and so are attributes of objects (``self.W``).
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from sparsejit.api._accesses import Root, accesses
+from sparsejit.api._flatten import Operands, is_array, is_scalar
+from sparsejit.api._static import Identity, is_static, static_token
+from sparsejit.api._substitute import FunctionPlan, ObjectPlan
+
+__all__ = ["Captures", "read_captures"]
+
+Chains = tuple[tuple[str, ...], ...]
+"""The attributes read from one object: ``("layer", "W")`` for ``model.layer.W``."""
+
+_ABSENT = object()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Captures:
+    """What a function captures at one call; a plan is None where nothing is to be replaced."""
+
+    function: object
+    receiver: object
+    token: Hashable
+
+
+def read_captures(fn: Callable[..., Any], operands: Operands, receiver: object = None) -> Captures:
+    """Read what ``fn`` captures now; captured arrays are added to ``operands``.
+
+    ``receiver`` is the object that a method is called on, None for a plain function.
+    """
+    if not isinstance(fn, types.FunctionType):
+        return Captures(None, None, None)
+    reader = _Reader(operands, _package(fn))
+    plan, token = reader.function(fn)
+    if receiver is None:
+        return Captures(plan, None, token)
+    found, seen = reader.object(receiver, _receiver_chains(fn.__code__), "self")
+    return Captures(plan, found, (token, seen))
+
+
+def _package(value: object) -> str:
+    return (getattr(value, "__module__", None) or "").partition(".")[0]
+
+
+@lru_cache(maxsize=4096)
+def _names(code: types.CodeType, root: Root) -> tuple[tuple[str, Chains], ...]:
+    """Return the names that ``code`` reads from ``root``, each with what is read from it."""
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for access in accesses(code):
+        if access.root is root:
+            found.setdefault(access.name, []).append(access.attributes)
+    return tuple((name, tuple(chains)) for name, chains in found.items())
+
+
+def _receiver_chains(code: types.CodeType) -> Chains:
+    return tuple(chain for _, chains in _names(code, Root.RECEIVER) for chain in chains)
+
+
+class _Reader:
+    """One walk over what a function captures."""
+
+    def __init__(self, operands: Operands, package: str) -> None:
+        self.operands = operands
+        self.package = package
+        self.visiting: set[int] = set()
+
+    def function(self, fn: types.FunctionType) -> tuple[object, Hashable]:
+        """Return the plan of a function, None when it captures no array, and its token."""
+        if id(fn) in self.visiting:
+            return None, fn
+        self.visiting.add(id(fn))
+        tokens: list[Hashable] = [fn]
+        replaced: list[dict[str, object]] = []
+        cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
+        for root in (Root.GLOBAL, Root.CLOSURE):
+            found: dict[str, object] = {}
+            for name, chains in _names(fn.__code__, root):
+                value = _cell(cells.get(name)) if cells and root is Root.CLOSURE else _ABSENT
+                value = fn.__globals__.get(name, _ABSENT) if root is Root.GLOBAL else value
+                if value is _ABSENT:
+                    continue
+                plan, token = self.value(value, chains, name)
+                tokens.append(token)
+                if plan is not None:
+                    found[name] = plan
+            replaced.append(found)
+        self.visiting.discard(id(fn))
+        plan = FunctionPlan(fn, *replaced) if any(replaced) else None
+        return plan, tuple(tokens) if len(tokens) > 1 else fn
+
+    def value(self, value: Any, chains: Chains, name: str) -> tuple[object, Hashable]:
+        """Return what stands for a captured value, None for itself, and its token."""
+        match value:
+            case types.FunctionType():
+                return self.function(value) if self._follows(value) else (None, value)
+            case types.ModuleType():
+                return self.object(value, chains, name) if self._follows(value) else (None, value)
+            case types.BuiltinFunctionType():
+                return None, value
+            case _ if is_static(value) or is_scalar(value):
+                return None, static_token(value, name)
+            case _ if is_array(value):
+                return self.operands.add(value, name)
+            case tuple() | list() | dict():
+                return self._container(value, name)
+            case _ if isinstance(getattr(value, "py_func", None), types.FunctionType):
+                return self.function(value.py_func)
+            case _:
+                return self.object(value, chains, name)
+
+    def _follows(self, value: object) -> bool:
+        if isinstance(value, types.ModuleType):
+            return value.__name__.partition(".")[0] == self.package
+        return _package(value) == self.package
+
+    def _container(self, value: Any, name: str) -> tuple[object, Hashable]:
+        if id(value) in self.visiting:
+            return None, Identity(value)
+        self.visiting.add(id(value))
+        pairs: Iterable[tuple[Any, Any]] = (
+            value.items() if isinstance(value, dict) else enumerate(value)
+        )
+        items, tokens, any_plan = [], [], False
+        for key, item in pairs:
+            plan, token = self.value(item, ((),), f"{name}[{key!r}]")
+            any_plan = any_plan or plan is not None
+            items.append((key, item if plan is None else plan))
+            tokens.append((key if isinstance(key, int) else static_token(key, name), token))
+        self.visiting.discard(id(value))
+        token = (type(value), *tokens)
+        if not any_plan:
+            return None, token
+        if isinstance(value, dict):
+            return dict(items), token
+        parts = [item for _, item in items]
+        return (parts if isinstance(value, list) else tuple(parts)), token
+
+    def object(self, value: Any, chains: Chains, name: str) -> tuple[object, Hashable]:
+        """Return the plan and token of an object, from the attributes that are read."""
+        if id(value) in self.visiting:
+            return None, Identity(value)
+        self.visiting.add(id(value))
+        tokens: list[Hashable] = [Identity(value)]
+        attributes: dict[str, object] = {}
+        waiting = _by_first(chains)
+        called = inspect.getattr_static(type(value), "__call__", None) if () in chains else None
+        self._follow_method(called, waiting)
+        done: set[str] = set()
+        while first := next((attribute for attribute in waiting if attribute not in done), None):
+            done.add(first)
+            found = _attribute(value, first)
+            if found is _ABSENT:
+                continue
+            self._follow_method(found, waiting)
+            plan, token = self.value(found, tuple(waiting[first]), f"{name}.{first}")
+            tokens.append((first, token))
+            if plan is not None:
+                attributes[first] = plan
+        self.visiting.discard(id(value))
+        return (ObjectPlan(value, attributes) if attributes else None), tuple(tokens)
+
+    def _follow_method(self, found: Any, waiting: dict[str, list[tuple[str, ...]]]) -> None:
+        """Add what a method reads from its object to the attributes to be read."""
+        method = getattr(found, "py_func", found)
+        if isinstance(method, types.FunctionType) and self._follows(method):
+            for first, rests in _by_first(_receiver_chains(method.__code__)).items():
+                waiting.setdefault(first, []).extend(rests)
+
+
+def _by_first(chains: Chains) -> dict[str, list[tuple[str, ...]]]:
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for chain in chains:
+        if chain:
+            found.setdefault(chain[0], []).append(chain[1:])
+    return found
+
+
+def _cell(cell: types.CellType | None) -> Any:
+    try:
+        return _ABSENT if cell is None else cell.cell_contents
+    except ValueError:  # an empty cell: the name is not bound yet
+        return _ABSENT
+
+
+def _attribute(value: Any, name: str) -> Any:
+    """Return an attribute without running code of a property; ``_ABSENT`` where that is needed."""
+    own = getattr(value, "__dict__", {})
+    if name in own:
+        return own[name]
+    found = inspect.getattr_static(type(value), name, _ABSENT)
+    if isinstance(found, types.MemberDescriptorType):
+        return getattr(value, name, _ABSENT)
+    is_computed = hasattr(type(found), "__get__") and not isinstance(found, types.FunctionType)
+    return _ABSENT if is_computed and not hasattr(found, "py_func") else found

@@ -1,0 +1,91 @@
+"""Binding: from the arguments of one call to a tree of slots, a list of operands and a token.
+
+In: positional and keyword arguments as the user passes them. Out: ``Bound``: arguments in the
+function's own order with defaults filled in, arrays and numbers replaced by slots, static values in
+place. A wrong number or name of arguments is the ``TypeError`` that Python itself would raise.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sparsejit.api._flatten import Operands
+from sparsejit.api._static import Identity, static_token
+
+__all__ = ["Bound", "Signature"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The arguments of one call: ``args`` and ``kwargs`` hold slots of ``operands``."""
+
+    args: tuple[object, ...]
+    kwargs: dict[str, object]
+    operands: Operands
+    token: Hashable
+
+
+class Signature:
+    """The signature of the user's function and which of its arguments are static.
+
+    Raises ``ValueError`` when ``static_argnames`` names no parameter of the function.
+    """
+
+    def __init__(self, fn: Callable[..., Any], static_argnames: Sequence[str]) -> None:
+        self._signature = inspect.signature(fn)
+        self._static = frozenset(static_argnames)
+        parameters = self._signature.parameters
+        self.names = tuple(parameters)
+        takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+        unknown = [name for name in static_argnames if name not in parameters]
+        if unknown and not takes_any:
+            raise ValueError(
+                f"static_argnames names {unknown[0]!r}, which is no parameter of "
+                f"{fn.__qualname__}; the choices are {', '.join(map(repr, parameters))}"
+            )
+        kinds = {parameter.kind for parameter in parameters.values()}
+        self._is_plain = kinds <= {inspect.Parameter.POSITIONAL_OR_KEYWORD}
+
+    def bind(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], *, is_method: bool = False
+    ) -> Bound:
+        """Bind and flatten; with ``is_method`` the first argument is an object, not an operand."""
+        operands = Operands()
+        if self._is_plain and not kwargs and len(args) == len(self.names):
+            named: Mapping[str, Any] = dict(zip(self.names, args, strict=True))
+        else:
+            bound = self._signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            named = bound.arguments
+        receiver = self.names[0] if is_method and self.names else None
+        trees: dict[str, object] = {}
+        tokens: list[Hashable] = []
+        for name, value in named.items():
+            if name == receiver:
+                tree, token = value, Identity(value)
+            else:
+                tree, token = self._argument(name, value, operands)
+            trees[name] = tree
+            tokens.append((name, token))
+        if self._is_plain:
+            return Bound(tuple(trees.values()), {}, operands, tuple(tokens))
+        whole = inspect.BoundArguments(self._signature, trees)  # type: ignore[arg-type]  # a dict will do
+        return Bound(whole.args, whole.kwargs, operands, tuple(tokens))
+
+    def _argument(self, name: str, value: Any, operands: Operands) -> tuple[object, Hashable]:
+        if name in self._static:
+            return value, static_token(value, name)
+        kind = self._signature.parameters[name].kind
+        if kind is inspect.Parameter.VAR_KEYWORD:
+            found = {key: self._extra(key, item, operands) for key, item in sorted(value.items())}
+            tree = {key: part for key, (part, _) in found.items()}
+            return tree, tuple((key, token) for key, (_, token) in found.items())
+        return operands.flatten(value, name)
+
+    def _extra(self, name: str, value: Any, operands: Operands) -> tuple[object, Hashable]:
+        if name in self._static:
+            return value, static_token(value, name)
+        return operands.flatten(value, name)

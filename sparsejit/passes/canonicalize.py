@@ -1,0 +1,94 @@
+"""Tensor pass: drop operations that nobody uses, and compute constants in bodies.
+
+In: any tensor function. Out: the same function without operations whose results no other operation,
+no loop and no result takes (writing into an argument counts as use), and with each operation of
+constants in a scalar expression replaced by its value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sparsejit.ir.fold import applies, fold_binary, fold_cast, fold_unary
+from sparsejit.ir.scalar import Binary, Cast, Const, ScalarExpr, Select, Unary
+from sparsejit.ir.tensor import For, Generic, Materialize, Op, TensorFunc
+from sparsejit.ir.walk import map_ops, operands_of, results_of
+
+__all__ = ["canonicalize", "fold_constants"]
+
+
+def canonicalize(func: TensorFunc) -> TensorFunc:
+    """Return ``func`` without dead operations and with constants folded.
+
+    >>> from sparsejit.ir.build import TensorBuilder
+    >>> from sparsejit.ir.types import DType
+    >>> builder = TensorBuilder("f")
+    >>> x = builder.param("x", ("n",), DType.FLOAT64)
+    >>> unused = builder.full(x.type.shape, Const(1.0, DType.FLOAT64))
+    >>> canonicalize(builder.finish(x)).ops
+    ()
+    """
+    folded = map_ops(func.ops, lambda op: (_fold_body(op),))
+    live = {value.name for value in func.results}
+    return replace(func, ops=_without_dead(folded, live))
+
+
+def _fold_body(op: Op) -> Op:
+    return replace(op, body=fold_constants(op.body)) if isinstance(op, Generic) else op
+
+
+def _without_dead(ops: tuple[Op, ...], live: set[str]) -> tuple[Op, ...]:
+    """Return the operations that are needed for ``live``, which grows by what they take."""
+    kept: list[Op] = []
+    for op in reversed(ops):
+        if not _writes((op,)) and not any(result.name in live for result in results_of(op)):
+            continue
+        if isinstance(op, For):
+            inner = {value.name for value in op.yields}
+            op = replace(op, body=_without_dead(op.body, inner))
+            live |= inner
+        live.update(value.name for value in operands_of(op))
+        kept.append(op)
+    return tuple(reversed(kept))
+
+
+def _writes(ops: tuple[Op, ...]) -> bool:
+    return any(
+        isinstance(op, Materialize) or (isinstance(op, For) and _writes(op.body)) for op in ops
+    )
+
+
+def fold_constants(expr: ScalarExpr) -> ScalarExpr:
+    """Return ``expr`` with the operations of constants computed, as NumPy computes them.
+
+    >>> from sparsejit.ir.ops import BinaryOp
+    >>> from sparsejit.ir.types import DType
+    >>> fold_constants(Binary(BinaryOp.ADD, Const(1, DType.INT64), Const(2, DType.INT64)))
+    Const(3, DType.INT64)
+    """
+    match expr:
+        case Cast(operand, dtype):
+            inner = fold_constants(operand)
+            return fold_cast(inner, dtype) if isinstance(inner, Const) else Cast(inner, dtype)
+        case Unary(op, operand):
+            inner = fold_constants(operand)
+            if isinstance(inner, Const) and applies(op, inner.dtype):
+                return fold_unary(op, inner)
+            return Unary(op, inner)
+        case Binary(combine, lhs, rhs):
+            left, right = fold_constants(lhs), fold_constants(rhs)
+            if (
+                isinstance(left, Const)
+                and isinstance(right, Const)
+                and applies(combine, left.dtype)
+            ):
+                return fold_binary(combine, left, right)
+            return Binary(combine, left, right)
+        case Select(condition, then, orelse):
+            chosen = fold_constants(condition)
+            sides = fold_constants(then), fold_constants(orelse)
+            if isinstance(chosen, Const):
+                return sides[0] if chosen.value else sides[1]
+            return Select(chosen, *sides)
+        case _:
+            return expr

@@ -1,0 +1,106 @@
+"""The pipeline: tensor passes, the atomic stage, loop passes, verified around each.
+
+In: a traced ``TensorFunc``. Out: a ``LoopFunc`` for a backend. What runs is data, a frozen
+``Pipeline``; ``default_pipeline`` is the policy, chosen from the decorator's arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from sparsejit.ir.loop_printing import print_loops
+from sparsejit.ir.loops import LoopFunc
+from sparsejit.ir.printing import print_tensor
+from sparsejit.ir.tensor import TensorFunc
+from sparsejit.ir.verify import verify_tensor
+from sparsejit.ir.verify_loops import verify_loops
+from sparsejit.passes import (
+    LoopPass,
+    TensorPass,
+    canonicalize,
+    keep_parallel,
+    order_reductions,
+    simplify_loops,
+)
+from sparsejit.sparsify_and_bufferize import StageOptions, sparsify_and_bufferize
+
+__all__ = ["Observe", "Pipeline", "default_pipeline"]
+
+Observe = Callable[[str, str], None]
+
+
+def _ignore(step: str, text: str) -> None:
+    """Watch nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """What is done to a tensor function on its way to loops: named passes around the stage."""
+
+    tensor_passes: tuple[tuple[str, TensorPass], ...]
+    stage_options: StageOptions
+    loop_passes: tuple[tuple[str, LoopPass], ...]
+
+    def prepare(self, func: TensorFunc, observe: Observe = _ignore) -> TensorFunc:
+        """Return ``func`` after the tensor passes, each verified.
+
+        ``observe`` gets the text ``tensor`` first, then ``tensor:<pass>`` after each pass.
+        """
+        verify_tensor(func, after="tracing")
+        observe("tensor", print_tensor(func))
+        for name, tensor_pass in self.tensor_passes:
+            func = tensor_pass(func)
+            verify_tensor(func, after=name)
+            observe(f"tensor:{name}", print_tensor(func))
+        return func
+
+    def lower(self, func: TensorFunc, observe: Observe = _ignore) -> LoopFunc:
+        """Return the loops of a prepared function: the stage, then the loop passes.
+
+        ``observe`` gets the texts of the stage, then ``loops`` and ``loops:<pass>``.
+        """
+        loops = sparsify_and_bufferize(func, self.stage_options, observe)
+        observe("loops", print_loops(loops))
+        for name, loop_pass in self.loop_passes:
+            loops = loop_pass(loops)
+            verify_loops(loops, after=name)
+            observe(f"loops:{name}", print_loops(loops))
+        return loops
+
+    def run(self, func: TensorFunc, observe: Observe = _ignore) -> LoopFunc:
+        """Return the loops of a traced function.
+
+        >>> from sparsejit.ir.build import TensorBuilder
+        >>> default_pipeline().run(TensorBuilder("nothing").finish()).name
+        'nothing'
+        """
+        return self.lower(self.prepare(func, observe), observe)
+
+    def with_index_width(self, width: int) -> Pipeline:
+        """Return the pipeline that gives results positions and coordinates of this width."""
+        options = replace(self.stage_options, index_width=32 if width == 32 else 64)
+        return replace(self, stage_options=options)
+
+
+def default_pipeline(
+    *,
+    parallelization: str = "any-storage-any-loop",
+    ordered_reductions: bool = False,
+    stage_options: StageOptions | None = None,
+) -> Pipeline:
+    """Return the pipeline of every target of this version.
+
+    ``parallelization`` is one of MLIR's strategies; ``ordered_reductions`` keeps reductions from
+    being split, for ``deterministic=True`` and ``reassociate=False``.
+    """
+    loop_passes: list[tuple[str, LoopPass]] = [("simplify-loops", simplify_loops)]
+    if parallelization != "any-storage-any-loop":
+        chosen = partial(keep_parallel, strategy=parallelization)
+        loop_passes.append(("keep-parallel", chosen))
+    if ordered_reductions:
+        loop_passes.append(("order-reductions", order_reductions))
+    return Pipeline(
+        (("canonicalize", canonicalize),), stage_options or StageOptions(), tuple(loop_passes)
+    )
