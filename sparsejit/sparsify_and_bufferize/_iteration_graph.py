@@ -36,7 +36,12 @@ def loop_orders(space: LevelSpace) -> Iterator[LoopOrder]:
     """
     fixed = _level_edges(space.output) | _block_edges(space)
     last = _reductions_last(space)
-    sparse = [number for number, access in enumerate(space.inputs) if access.may_be_absent]
+    off_grid = frozenset(n for n, access in enumerate(space.inputs) if access.is_off_grid)
+    sparse = [
+        number
+        for number, access in enumerate(space.inputs)
+        if access.may_be_absent and number not in off_grid
+    ]
     full = [
         number
         for number, access in enumerate(space.inputs)
@@ -58,7 +63,7 @@ def loop_orders(space: LevelSpace) -> Iterator[LoopOrder]:
                 loops = _sort(space, edges | extra)
                 if loops is None:
                     continue
-                order = LoopOrder(loops, frozenset(located))
+                order = LoopOrder(loops, off_grid.union(located))
                 if order not in seen:
                     seen.add(order)
                     yield order

@@ -17,7 +17,7 @@ from sparsejit.ir.tensor import Generic, Value
 from sparsejit.ir.types import IteratorType
 from sparsejit.sparsify_and_bufferize._naming import loop_name
 
-__all__ = ["Access", "LevelAccess", "LevelSpace", "Loop", "level_sizes", "level_space_of"]
+__all__ = ["Access", "LevelAccess", "LevelSpace", "Loop", "level_sizes", "level_spaces_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,11 @@ class Access:
         return not self.value.type.is_dense
 
     @property
+    def is_off_grid(self) -> bool:
+        """Whether a stored level is indexed by part of a loop: it can only be searched."""
+        return any(not level.type.is_full and _has_parts(level.expr) for level in self.levels)
+
+    @property
     def may_be_absent(self) -> bool:
         """Whether some coordinate of the operand may store nothing."""
         return any(not level.type.is_full for level in self.levels)
@@ -74,6 +79,16 @@ class LevelSpace:
     coordinates: tuple[AffineExpr, ...]
     inputs: tuple[Access, ...]
     output: Access
+
+
+def _has_parts(expr: AffineExpr) -> bool:
+    match expr:
+        case FloorDiv() | Mod():
+            return True
+        case affine.Add(lhs, rhs) | affine.Mul(lhs, rhs):
+            return _has_parts(lhs) or _has_parts(rhs)
+        case _:
+            return False
 
 
 def level_sizes(fmt: Format, shape: tuple[AffineExpr, ...]) -> tuple[AffineExpr, ...]:
@@ -99,9 +114,17 @@ def _level_size(expr: AffineExpr, shape: tuple[AffineExpr, ...]) -> AffineExpr:
             return total
 
 
-def level_space_of(op: Generic) -> LevelSpace:
-    """Return the level space of ``op``."""
+def level_spaces_of(op: Generic) -> tuple[LevelSpace, ...]:
+    """Return the level spaces of ``op``, the best first.
+
+    The first follows the blocks of the operands; where there are any, the second leaves all loops
+    whole, so that blocked operands can be searched while others are iterated.
+    """
     blocks = _blocks(op)
+    return (_space(op, blocks), _space(op, {})) if blocks else (_space(op, {}),)
+
+
+def _space(op: Generic, blocks: dict[int, int]) -> LevelSpace:
     loops: list[Loop] = []
     coordinates: list[AffineExpr] = []
     for d, (extent, iterator) in enumerate(zip(op.extents, op.iterator_types, strict=True)):

@@ -101,12 +101,16 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """All operations, the site of each value, its uses, and which values may be written."""
+    """All operations, the site of each value, its uses, and which values must not be written.
+
+    ``idle_counters`` are the induction symbols of loops that never run.
+    """
 
     ops: tuple[FlowOp, ...]
     sites: dict[str, Site]
     uses: dict[str, tuple[Use, ...]]
     read_only: frozenset[str]
+    idle_counters: frozenset[int]
     func: tensor.TensorFunc
 
     def operand(self, use: Use) -> Operand:
@@ -169,6 +173,11 @@ def flow_of(func: tensor.TensorFunc, *, function_boundaries: bool = True) -> Flo
         sites=sites,
         uses={name: tuple(found) for name, found in uses.items()},
         read_only=frozenset(param.name for param in func.params if param.name not in assigned),
+        idle_counters=frozenset(
+            op.source.induction
+            for op in builder.ops
+            if isinstance(op.source, tensor.For) and _never_runs(op.source)
+        ),
         func=func,
     )
 
@@ -356,8 +365,13 @@ class _Builder:
 
 def _may_not_run(op: tensor.For) -> bool:
     """Whether the loop may run zero times, so that its results are the initial values."""
+    is_constant = isinstance(op.lower, Constant) and isinstance(op.upper, Constant)
+    return not is_constant or _never_runs(op)
+
+
+def _never_runs(op: tensor.For) -> bool:
     match op.lower, op.upper:
         case Constant(lower), Constant(upper):
             return upper <= lower
         case _:
-            return True
+            return False

@@ -6,7 +6,7 @@ becomes facts. Where none can, the ``UnsupportedError`` lists each candidate's r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
@@ -24,7 +24,7 @@ from sparsejit.sparsify_and_bufferize._entries_sink import EntriesSink
 from sparsejit.sparsify_and_bufferize._iteration_graph import LoopOrder, loop_orders
 from sparsejit.sparsify_and_bufferize._iteration_lattice import lattice_text
 from sparsejit.sparsify_and_bufferize._kernel import Kernel
-from sparsejit.sparsify_and_bufferize._level_space import level_space_of
+from sparsejit.sparsify_and_bufferize._level_space import LevelSpace, level_spaces_of
 from sparsejit.sparsify_and_bufferize._loop_nest import LoopNest
 from sparsejit.sparsify_and_bufferize._naming import Namer
 from sparsejit.sparsify_and_bufferize._options import StageOptions
@@ -59,9 +59,8 @@ def sparsify(
     ``destination`` is the buffer of a dense result, or the memrefs that a sparse result will
     define. Raises ``UnsupportedError`` where no candidate can be lowered, with all reasons.
     """
-    space = level_space_of(op)
     reasons: dict[str, UnsupportedError] = {}
-    for order in islice(loop_orders(space), _MAX_CANDIDATES):
+    for space, order in _candidates(op):
         kernel = Kernel(op, space, inputs, symbols, namer.fork())
         for make_sink in _sinks(kernel, order, destination, options):
             try:
@@ -74,6 +73,12 @@ def sparsify(
             facts = _facts(kernel, order, sink)
             return Sparsified(statements, sink.result, facts, _lattices(kernel, nest), kernel.namer)
     raise _refusal(op, list(reasons.values()))
+
+
+def _candidates(op: Generic) -> Iterator[tuple[LevelSpace, LoopOrder]]:
+    for space in level_spaces_of(op):
+        for order in islice(loop_orders(space), _MAX_CANDIDATES):
+            yield space, order
 
 
 def _refusal(op: Generic, reasons: list[UnsupportedError]) -> UnsupportedError:
