@@ -250,4 +250,5 @@ def _of_integer(value: int, dtype: DType, source: DType | None = None) -> Const:
         try:
             return _to_const(exact, dtype)
         except OverflowError:  # a Python integer beyond the range of floats
-            return Const(math.copysign(math.inf, value), dtype)
+            infinite = math.inf if value > 0 else -math.inf
+            return Const(complex(infinite) if dtype.is_complex else infinite, dtype)
