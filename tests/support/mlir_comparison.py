@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from sparsejit.errors import UnsupportedError
 from sparsejit.ir.mlir import print_mlir
 from sparsejit.ir.tensor import TensorFunc
+from sparsejit.sparsify_and_bufferize import StageOptions
 from tests.support.mlir_oracle import Analysis, Conflict, Definition, Use, analyze, tensor_ops_only
 from tests.support.stage_internals import comparable_decisions_for_test
 
@@ -18,6 +19,11 @@ __all__ = ["REFUSED", "differences", "our_lines", "upstream_lines"]
 
 REFUSED = "refused"
 """The line of a program that no copy can save."""
+
+_REFUSALS = (
+    "not bufferizable under the given constraints",
+    "is not equivalent to the corresponding iter bbArg",
+)
 
 _COUNTED = frozenset(
     {
@@ -37,10 +43,10 @@ _COUNTED = frozenset(
 )
 
 
-def our_lines(func: TensorFunc) -> list[str]:
+def our_lines(func: TensorFunc, options: StageOptions | None = None) -> list[str]:
     """Our decisions, comparable."""
     try:
-        return comparable_decisions_for_test(func).splitlines()
+        return comparable_decisions_for_test(func, options).splitlines()
     except UnsupportedError:
         return [REFUSED]
 
@@ -48,7 +54,7 @@ def our_lines(func: TensorFunc) -> list[str]:
 def upstream_lines(answer: Analysis | str) -> list[str]:
     """Upstream's decisions, comparable; a refusal for lack of a legal copy is one line."""
     if isinstance(answer, str):
-        return [REFUSED if "not bufferizable under the given constraints" in answer else answer]
+        return [REFUSED if any(text in answer for text in _REFUSALS) else answer]
     analysis = tensor_ops_only(answer, _COUNTED.__contains__)
     lines = [
         " ".join([op.name, *(verdict for verdict in op.in_place if verdict != "none")])
@@ -76,12 +82,18 @@ def _conflict(analysis: Analysis, conflict: Conflict) -> str:
     )
 
 
-def differences(funcs: Sequence[TensorFunc]) -> list[str]:
+def differences(funcs: Sequence[TensorFunc], options: StageOptions | None = None) -> list[str]:
     """A report for each program on which the two disagree; empty when they agree on all."""
+    chosen = options or StageOptions()
     texts = [print_mlir(func) for func in funcs]
+    answers = analyze(
+        texts,
+        function_boundaries=chosen.function_boundaries,
+        allow_return_allocs=chosen.allow_return_allocs,
+    )
     reports = []
-    for func, text, answer in zip(funcs, texts, analyze(texts), strict=True):
-        ours, theirs = our_lines(func), upstream_lines(answer)
+    for func, text, answer in zip(funcs, texts, answers, strict=True):
+        ours, theirs = our_lines(func, chosen), upstream_lines(answer)
         same = len(ours) == len(theirs) and all(
             line == other or other in line.split(" | ")
             for line, other in zip(ours, theirs, strict=True)

@@ -32,9 +32,7 @@ __all__ = [
 
 _SEPARATOR = "// -----\n"
 _TIMEOUT_SECONDS = 120
-_ANALYSIS_OPTION = (
-    "--one-shot-bufferize=test-analysis-only bufferize-function-boundaries allow-return-allocs-from-loops print-conflicts"
-)
+_ANALYSIS = "test-analysis-only print-conflicts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +188,17 @@ def _mentions_tensor(text: str) -> bool:
     return re.search(r"(?<![\w.#])tensor<", text) is not None
 
 
-def analyze(texts: Sequence[str], *extra: str) -> list[Analysis | str]:
+def analyze(
+    texts: Sequence[str], *, function_boundaries: bool = True, allow_return_allocs: bool = True
+) -> list[Analysis | str]:
     """One-Shot analysis of each program (one function each); a string is upstream's refusal."""
-    replies = mlir_opt(texts, [" ".join([_ANALYSIS_OPTION, *extra]), "--mlir-print-op-generic"])
+    options = [_ANALYSIS]
+    if function_boundaries:
+        options.append("bufferize-function-boundaries")
+    if allow_return_allocs:
+        options.append("allow-return-allocs-from-loops")
+    flags = [f"--one-shot-bufferize={' '.join(options)}", "--mlir-print-op-generic"]
+    replies = mlir_opt(texts, flags)
     return [reply.error if reply.output is None else _parse_analysis(reply.output) for reply in replies]
 
 

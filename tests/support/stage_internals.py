@@ -4,14 +4,20 @@ This module alone, outside the stage, may import the stage's private modules (an
 Each function takes a tensor function and returns text, never an object of the stage.
 """
 
-from sparsejit.ir.tensor import TensorFunc
+from collections.abc import Sequence
+
+import numpy as np
+
+from sparsejit.affine import evaluate
+from sparsejit.ir.tensor import Materialize, TensorFunc
 from sparsejit.sparsify_and_bufferize._copy_insertion import copies_text, insert_copies
 from sparsejit.sparsify_and_bufferize._one_shot_analysis import Decisions, analyze, decisions_text
 from sparsejit.sparsify_and_bufferize._op_effects import FUNCTION, Use
 from sparsejit.sparsify_and_bufferize._options import StageOptions
 from sparsejit.sparsify_and_bufferize._raw_conflicts import RawConflict
+from tests.support.tensor_evaluator import Evaluator
 
-__all__ = ["comparable_decisions_for_test", "copies_for_test", "decisions_for_test"]
+__all__ = ["comparable_decisions_for_test", "copies_for_test", "decisions_for_test", "executed_for_test"]
 
 
 def decisions_for_test(func: TensorFunc, options: StageOptions | None = None) -> str:
@@ -70,3 +76,38 @@ def _conflict(decisions: Decisions, conflict: RawConflict) -> str:
 
     definition = _site(decisions, conflict.definition)
     return f"read {use(conflict.read)} write {use(conflict.write)} definition {definition}"
+
+
+def executed_for_test(func: TensorFunc, extents: Sequence[int]) -> str:
+    """Run `func` by value and, after copy insertion, in place; text of where the two differ.
+
+    Empty when they agree on every defined element of the results and of the assigned parameters
+    that were materialized, and no other parameter was written.
+    """
+    inserted = insert_copies(func, analyze(func))
+    numbers = dict(enumerate(extents))
+    start = {
+        param.name: np.asarray(np.arange(1.0, 1 + np.prod(shape)).reshape(shape) / (number + 3))
+        for number, param in enumerate(func.params)
+        for shape in [tuple(evaluate(extent, numbers) for extent in param.type.shape)]
+    }
+    final = {op.dest.name: op.result for op in func.ops if isinstance(op, Materialize)}
+    watched = [*func.results, *final.values()]
+    by_value = Evaluator(in_place=False, extents=dict(numbers))
+    expected = by_value.run(func.ops, watched, start)
+    memory = {name: array.copy() for name, array in start.items()}
+    in_place = Evaluator(in_place=True, extents=dict(numbers))
+    found = in_place.run(inserted.ops, inserted.results, memory)
+    found += [memory[name].copy() for name in final]
+    lines = [
+        f"%{value.name}: {got.tolist()} instead of {want.tolist()}"
+        for value, got, want in zip(watched, found, expected, strict=True)
+        if not np.all(np.isclose(got, want) | np.isnan(want))
+    ]
+    assigned = {param.name for param in func.assigned}
+    lines += [
+        f"param %{name} was written"
+        for name, array in start.items()
+        if name not in assigned and not np.array_equal(array, memory[name])
+    ]
+    return "\n".join(lines)

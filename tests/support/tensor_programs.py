@@ -94,7 +94,7 @@ def draw_program(choose: Choose, *, size: int = 8) -> TensorFunc:
 
 def _draw_ops(drawing: _Drawing, count: int, depth: int) -> list[tensor.Op]:
     ops: list[tensor.Op] = []
-    makers = (
+    makers: tuple[Callable[[_Drawing], tensor.Op | list[tensor.Op] | None], ...] = (
         _elementwise,
         _elementwise,
         _product,
@@ -107,15 +107,17 @@ def _draw_ops(drawing: _Drawing, count: int, depth: int) -> list[tensor.Op]:
         _insert_slice,
         _insert_slice,
         _convert,
+        _update_part,
+        _update_part,
         _loop,
     )
     for _ in range(count):
         maker = makers[drawing.choose(len(makers))]
-        op = _draw_loop(drawing, depth) if maker is _loop else maker(drawing)
-        if op is not None:
-            ops.append(op)
-            results = op.results if isinstance(op, tensor.For) else (op.result,)
-            drawing.scope.extend(results)
+        drawn = _draw_loop(drawing, depth) if maker is _loop else maker(drawing)
+        for op in drawn if isinstance(drawn, list) else [drawn]:
+            if op is not None:
+                ops.append(op)
+                drawing.scope.extend(op.results if isinstance(op, tensor.For) else (op.result,))
     return ops
 
 
@@ -246,6 +248,37 @@ def _insert_slice(drawing: _Drawing) -> tensor.Op | None:
         return None
     ones = (1,) * whole.rank
     return tensor.InsertSlice(drawing.new(whole), source, dest, offsets, sizes, ones, dropped)
+
+
+def _update_part(drawing: _Drawing) -> list[tensor.Op] | None:
+    """Takes a part out, changes it, and puts it back: mostly in the same place."""
+    whole = (VECTOR, MATRIX)[drawing.choose(2)]
+    source = drawing.any_of(whole)
+    if source is None:
+        return None
+    type_, offsets, sizes, dropped = _slice_of(drawing, whole)
+    ones = (1,) * whole.rank
+    part, changed = drawing.new(type_), drawing.new(type_)
+    other = drawing.any_of(type_) if drawing.choose(2) else None
+    map_ = identity_map(type_.rank)
+    inputs = () if other is None else (other,)
+    update = tensor.Generic(
+        result=changed,
+        inputs=inputs,
+        init=part,
+        indexing_maps=(map_,) * (len(inputs) + 1),
+        iterator_types=(_PARALLEL,) * type_.rank,
+        extents=type_.shape,
+        body=_body(drawing, len(inputs)),
+    )
+    dest = source if drawing.choose(5) else drawing.any_of(whole) or source
+    if drawing.choose(8) == 0:
+        offsets = (drawing.index(), *offsets[1:])
+    return [
+        tensor.ExtractSlice(part, source, offsets, sizes, ones, dropped),
+        update,
+        tensor.InsertSlice(drawing.new(whole), changed, dest, offsets, sizes, ones, dropped),
+    ]
 
 
 def _convert(drawing: _Drawing) -> tensor.Op | None:
