@@ -6,9 +6,9 @@ is copied.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
 import ml_dtypes
 import numpy as np
@@ -38,9 +38,9 @@ def numpy_dtype(dtype: DType) -> np.dtype[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The parameters of a kernel and the dtypes of its results."""
+    """How to convert the arguments of a kernel one by one, and the dtypes of its results."""
 
-    params: tuple[Memref | Var, ...]
+    converters: tuple[Callable[[Any], Any], ...]
     result_dtypes: tuple[np.dtype[Any], ...]
     has_half_results: bool
 
@@ -49,11 +49,13 @@ class Signature:
 
         Raises ``TensorTypeError`` for an array of another dtype or rank than its parameter.
         """
-        if len(arguments) != len(self.params):
+        if len(arguments) != len(self.converters):
             raise TensorTypeError(
-                f"the kernel takes {len(self.params)} arguments, not {len(arguments)}"
+                f"the kernel takes {len(self.converters)} arguments, not {len(arguments)}"
             )
-        return [_argument(p, a) for p, a in zip(self.params, arguments, strict=True)]
+        return [
+            convert(argument) for convert, argument in zip(self.converters, arguments, strict=True)
+        ]
 
     def results(self, results: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
         """Return the result arrays with the dtypes they stand for."""
@@ -67,21 +69,30 @@ def signature_of(func: LoopFunc) -> Signature:
     """Return the signature of a kernel of ``func``."""
     dtypes = [memref.dtype for memref in result_arrays(func)]
     has_half = any(dtype in _HALVES for dtype in dtypes)
-    return Signature(func.params, tuple(map(numpy_dtype, dtypes)), has_half)
+    converters = tuple(map(_converter, func.params))
+    return Signature(converters, tuple(map(numpy_dtype, dtypes)), has_half)
 
 
-def _argument(param: Memref | Var, argument: object) -> Any:
+def _converter(param: Memref | Var) -> Callable[[Any], Any]:
+    is_half = param.dtype in _HALVES
     dtype = numpy_dtype(param.dtype)
     match param:
         case Var():
-            scalar: Any = dtype.type(argument)
-            return np.asarray(scalar).view(np.uint16)[()] if param.dtype in _HALVES else scalar
+            scalar = dtype.type
+            return (lambda value: scalar(value).view(np.uint16)) if is_half else scalar
         case Memref(name, _, rank, _):
-            if not isinstance(argument, np.ndarray):
-                raise TensorTypeError(f"'{name}' must be an array, not {type(argument).__name__}")
-            if argument.dtype != dtype or argument.ndim != rank:
-                raise TensorTypeError(
-                    f"'{name}' must be an array of {dtype} and rank {rank}, "
-                    f"not of {argument.dtype} and rank {argument.ndim}"
-                )
-            return argument.view(np.uint16) if param.dtype in _HALVES else argument
+
+            def checked(argument: Any) -> Any:
+                if not isinstance(argument, np.ndarray):
+                    kind = type(argument).__name__
+                    raise TensorTypeError(f"'{name}' must be an array, not of type {kind}")
+                if argument.dtype != dtype or argument.ndim != rank:
+                    raise TensorTypeError(
+                        f"'{name}' must be an array of {dtype} and rank {rank}, "
+                        f"not of {argument.dtype} and rank {argument.ndim}"
+                    )
+                return argument.view(np.uint16) if is_half else argument
+
+            return checked
+        case _:
+            assert_never(param)

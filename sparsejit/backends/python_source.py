@@ -45,6 +45,7 @@ from sparsejit.ir.loops import (
     ParamResult,
     Push,
     Scan,
+    Sort,
     SparseResult,
     Stmt,
     Store,
@@ -199,7 +200,7 @@ class _Writer:
                 self.view(stmt)
             case Push():
                 self.push(stmt)
-            case Copy() | Scan() | Trim() | Assemble():
+            case Copy() | Scan() | Trim() | Sort() | Assemble():
                 self.whole_arrays(stmt)
             case _:
                 assert_never(stmt)
@@ -219,7 +220,7 @@ class _Writer:
             case _:
                 assert_never(stmt)
 
-    def whole_arrays(self, stmt: Copy | Scan | Trim | Assemble) -> None:
+    def whole_arrays(self, stmt: Copy | Scan | Trim | Sort | Assemble) -> None:
         names = self.names
         match stmt:
             case Copy(target, source):
@@ -231,6 +232,11 @@ class _Writer:
             case Trim(memref, count):
                 name = names[memref.name]
                 self.assign(name, Call("trim", (Atom(name), typed(count, names))))
+            case Sort(order, coordinates, extents, count):
+                keys = _tuple([names[memref.name] for memref in coordinates])
+                sizes = [flat(typed(extent, names)) for extent in extents]
+                operands = (keys, _tuple(sizes), typed(count, names))
+                self.assign(names[order.name], Call("sort_entries", operands))
             case Assemble():
                 for defined, value in assemble_statements(stmt, names, self.fresh):
                     self.assign(defined, value, "=" if defined else "")

@@ -22,6 +22,38 @@ from sparsejit.backends.support.assembly import assemble_nonunique as assemble_n
 from sparsejit.backends.support.assembly import assemble_padded as assemble_padded
 from sparsejit.backends.support.assembly import assemble_structured as assemble_structured
 from sparsejit.backends.support.assembly import assemble_values as assemble_values
+from sparsejit.backends.support.complex_functions import complex_arccos as complex_arccos
+from sparsejit.backends.support.complex_functions import complex_arccosh as complex_arccosh
+from sparsejit.backends.support.complex_functions import complex_arcsin as complex_arcsin
+from sparsejit.backends.support.complex_functions import complex_arcsinh as complex_arcsinh
+from sparsejit.backends.support.complex_functions import complex_arctan as complex_arctan
+from sparsejit.backends.support.complex_functions import complex_arctanh as complex_arctanh
+from sparsejit.backends.support.complex_functions import complex_cos as complex_cos
+from sparsejit.backends.support.complex_functions import complex_cosh as complex_cosh
+from sparsejit.backends.support.complex_functions import complex_exp as complex_exp
+from sparsejit.backends.support.complex_functions import complex_exp2 as complex_exp2
+from sparsejit.backends.support.complex_functions import complex_expm1 as complex_expm1
+from sparsejit.backends.support.complex_functions import complex_log as complex_log
+from sparsejit.backends.support.complex_functions import complex_log1p as complex_log1p
+from sparsejit.backends.support.complex_functions import complex_log2 as complex_log2
+from sparsejit.backends.support.complex_functions import complex_log10 as complex_log10
+from sparsejit.backends.support.complex_functions import complex_sin as complex_sin
+from sparsejit.backends.support.complex_functions import complex_sinh as complex_sinh
+from sparsejit.backends.support.complex_functions import complex_sqrt as complex_sqrt
+from sparsejit.backends.support.complex_functions import complex_tan as complex_tan
+from sparsejit.backends.support.complex_functions import complex_tanh as complex_tanh
+from sparsejit.backends.support.complexes import complex_div as complex_div
+from sparsejit.backends.support.complexes import complex_fmax as complex_fmax
+from sparsejit.backends.support.complexes import complex_fmin as complex_fmin
+from sparsejit.backends.support.complexes import complex_greater as complex_greater
+from sparsejit.backends.support.complexes import complex_greater_equal as complex_greater_equal
+from sparsejit.backends.support.complexes import complex_less as complex_less
+from sparsejit.backends.support.complexes import complex_less_equal as complex_less_equal
+from sparsejit.backends.support.complexes import complex_max as complex_max
+from sparsejit.backends.support.complexes import complex_min as complex_min
+from sparsejit.backends.support.complexes import complex_pow as complex_pow
+from sparsejit.backends.support.complexes import complex_rint as complex_rint
+from sparsejit.backends.support.complexes import complex_sign as complex_sign
 from sparsejit.backends.support.floats import float_floordiv as float_floordiv
 from sparsejit.backends.support.floats import float_fmax as float_fmax
 from sparsejit.backends.support.floats import float_fmin as float_fmin
@@ -59,6 +91,7 @@ from sparsejit.backends.support.integers import uint_rem as uint_rem
 from sparsejit.backends.support.integers import uint_shl as uint_shl
 from sparsejit.backends.support.integers import uint_shr as uint_shr
 from sparsejit.backends.support.integers import uint_sign as uint_sign
+from sparsejit.backends.support.sorting import sort_entries as sort_entries
 
 __all__ = [
     "assemble_compressed",
@@ -70,6 +103,38 @@ __all__ = [
     "assemble_structured",
     "assemble_values",
     "bf16_to_f32",
+    "complex_arccos",
+    "complex_arccosh",
+    "complex_arcsin",
+    "complex_arcsinh",
+    "complex_arctan",
+    "complex_arctanh",
+    "complex_cos",
+    "complex_cosh",
+    "complex_div",
+    "complex_exp",
+    "complex_exp2",
+    "complex_expm1",
+    "complex_fmax",
+    "complex_fmin",
+    "complex_greater",
+    "complex_greater_equal",
+    "complex_less",
+    "complex_less_equal",
+    "complex_log",
+    "complex_log1p",
+    "complex_log2",
+    "complex_log10",
+    "complex_max",
+    "complex_min",
+    "complex_pow",
+    "complex_rint",
+    "complex_sign",
+    "complex_sin",
+    "complex_sinh",
+    "complex_sqrt",
+    "complex_tan",
+    "complex_tanh",
     "f16_to_f32",
     "f32_to_bf16",
     "f32_to_f16",
@@ -105,6 +170,7 @@ __all__ = [
     "search_column",
     "search_unordered",
     "search_unordered_column",
+    "sort_entries",
     "trim",
     "uint_floordiv",
     "uint_fmod",
