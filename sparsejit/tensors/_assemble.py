@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import prod
 
 import numpy as np
 
 from sparsejit.formats import Format, LevelKind
 from sparsejit.tensors._coordinates import ragged_ranges
+from sparsejit.tensors._sorting import sorting_permutation
 from sparsejit.tensors._storage import (
     Array,
     Batches,
@@ -36,17 +36,12 @@ _MOST = 2**62  # nodes of a level; more cannot be numbered with 64 bits, let alo
 class Order:
     """How entries become sorted and distinct: ``permutation`` first, then the ``first`` of each.
 
-    Either is None where nothing has to be done.
+    Either is None where nothing has to be done. ``columns`` are the coordinates that result.
     """
 
     permutation: Array | None
     first: Array | None
-
-    def apply(self, column: Array) -> Array:
-        """Return the coordinates of the sorted, distinct entries."""
-        if self.permutation is not None:
-            column = column[self.permutation]
-        return column if self.first is None else column[self.first]
+    columns: tuple[Array, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,14 +62,17 @@ def order_entries(columns: Sequence[Array], count: int) -> Order:
     >>> order.permutation.tolist(), order.first.tolist()
     ([1, 0, 2], [0, 1])
     """
+    columns = tuple(columns)
     equal, is_sorted = _compare_neighbors(columns, count)
     permutation = None
     if not is_sorted:
-        permutation = _sorting_permutation(columns)
-        equal, _ = _compare_neighbors([column[permutation] for column in columns], count)
+        permutation = sorting_permutation(columns)
+        columns = tuple(column[permutation] for column in columns)
+        equal, _ = _compare_neighbors(columns, count)
     if not equal.any():
-        return Order(permutation, None)
-    return Order(permutation, np.flatnonzero(np.concatenate(([True], ~equal))))
+        return Order(permutation, None, columns)
+    first = np.flatnonzero(np.concatenate(([True], ~equal)))
+    return Order(permutation, first, tuple(column[first] for column in columns))
 
 
 def _compare_neighbors(columns: Sequence[Array], count: int) -> tuple[Array, bool]:
@@ -86,19 +84,6 @@ def _compare_neighbors(columns: Sequence[Array], count: int) -> tuple[Array, boo
             return equal, False
         equal &= before == after
     return equal, True
-
-
-def _sorting_permutation(columns: Sequence[Array]) -> Array:
-    least = [int(column.min()) for column in columns]
-    spans = [int(column.max()) - low + 1 for column, low in zip(columns, least, strict=True)]
-    if prod(spans) >= _MOST:
-        return np.lexsort(tuple(reversed(columns)))
-    key = np.zeros(len(columns[0]), np.int64)
-    for column, low, span in zip(columns, least, spans, strict=True):
-        key *= span
-        key += column
-        key -= low
-    return np.argsort(key, kind="stable")
 
 
 @dataclass(slots=True)

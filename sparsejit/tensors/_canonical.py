@@ -104,7 +104,7 @@ def canonicalized(structure: Structure) -> tuple[Structure, ValuePlan]:
     nodes, columns = owned_nodes(structure, last)
     order = order_entries(columns, len(nodes))
     entries = len(nodes) if order.first is None else len(order.first)
-    made = assemble(fmt, structure.shape, [order.apply(column) for column in columns], entries)
+    made = assemble(fmt, structure.shape, order.columns, entries)
     source = nodes if order.permutation is None else nodes[order.permutation]
     inner = inner_size(fmt, fmt.level_sizes(structure.shape))
     target = None if made.num_slots == entries else made.slots

@@ -45,10 +45,14 @@ class Entries:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Nodes:
-    """The owned nodes of a level, with their coordinates in this and all outer levels."""
+    """The owned nodes of a level, with their coordinates in this and all outer levels.
+
+    ``is_all`` says that these are all nodes of the level, in order.
+    """
 
     number: Array
     columns: tuple[Array, ...]
+    is_all: bool = True
 
 
 def entries_of(structure: Structure) -> Entries:
@@ -126,22 +130,22 @@ def _descend(structure: Structure, level: int, size: int, batches: int, nodes: _
             inner = np.arange(size, dtype=np.int64)
             repeated = tuple(np.repeat(column, size) for column in nodes.columns)
             number = (nodes.number[:, None] * size + inner).reshape(-1)
-            return _Nodes(number, (*repeated, np.tile(inner, len(nodes.number))))
+            return _Nodes(number, (*repeated, np.tile(inner, len(nodes.number))), nodes.is_all)
         case LevelKind.COMPRESSED | LevelKind.LOOSE_COMPRESSED:
             return _compressed_children(structure, level, batches, nodes)
         case LevelKind.SINGLETON:
-            column = _coordinates_at(structure, level, nodes.number)
-            return _Nodes(nodes.number, (*nodes.columns, column))
+            column = _coordinates_at(structure, level, nodes.number, nodes.is_all)
+            return _Nodes(nodes.number, (*nodes.columns, column), nodes.is_all)
         case LevelKind.STRUCTURED | LevelKind.PADDED:
             slots = structure.format.levels[level].type.size[0]
             inner = np.arange(slots, dtype=np.int64)
             number = (nodes.number[:, None] * slots + inner).reshape(-1)
-            column = _coordinates_at(structure, level, number)
+            column = _coordinates_at(structure, level, number, nodes.is_all)
             columns = (*(np.repeat(outer, slots) for outer in nodes.columns), column)
             if kind is LevelKind.STRUCTURED:
-                return _Nodes(number, columns)
+                return _Nodes(number, columns, nodes.is_all)
             used = column >= 0
-            return _Nodes(number[used], tuple(outer[used] for outer in columns))
+            return _Nodes(number[used], tuple(outer[used] for outer in columns), is_all=False)
         case _:
             assert_never(kind)
 
@@ -149,11 +153,17 @@ def _descend(structure: Structure, level: int, size: int, batches: int, nodes: _
 def _compressed_children(structure: Structure, level: int, batches: int, nodes: _Nodes) -> _Nodes:
     starts, ends, capacity, batch = segment_bounds(structure, level, batches, nodes.number)
     counts = ends - starts
-    number = ragged_ranges(starts, counts)
+    kind = structure.format.levels[level].type.kind
+    is_all = nodes.is_all and batches == 1 and kind is LevelKind.COMPRESSED
+    if is_all:
+        number = np.arange(capacity, dtype=np.int64)
+    else:
+        number = ragged_ranges(starts, counts)
     if batches != 1:
         number += np.repeat(batch * capacity, counts)
-    column = _coordinates_at(structure, level, number)
-    return _Nodes(number, (*(np.repeat(outer, counts) for outer in nodes.columns), column))
+    column = _coordinates_at(structure, level, number, is_all)
+    repeated = tuple(np.repeat(outer, counts) for outer in nodes.columns)
+    return _Nodes(number, (*repeated, column), is_all)
 
 
 def segment_bounds(
@@ -182,8 +192,9 @@ def segment_bounds(
     return starts.astype(np.int64), ends.astype(np.int64), capacity, batch
 
 
-def _coordinates_at(structure: Structure, level: int, nodes: Array) -> Array:
+def _coordinates_at(structure: Structure, level: int, nodes: Array, is_all: bool) -> Array:
     """Return the coordinates that the nodes of ``level`` store, as int64."""
+    chosen: Array | slice = slice(None) if is_all else nodes
     fmt = structure.format
     start = level
     while fmt.levels[start].type.kind is LevelKind.SINGLETON:
@@ -192,11 +203,11 @@ def _coordinates_at(structure: Structure, level: int, nodes: Array) -> Array:
         pairs = structure.coordinates[start]
         assert pairs is not None
         rank = run_end(fmt, start) - start + 1
-        found = pairs.reshape(-1, rank)[nodes, level - start]
+        found = pairs.reshape(-1, rank)[chosen, level - start]
     else:
         own = structure.coordinates[level]
         assert own is not None
-        found = own.reshape(-1)[nodes]
+        found = own.reshape(-1)[chosen]
     return np.asarray(found.astype(np.int64, copy=False))
 
 

@@ -37,7 +37,7 @@ def dense_array(structure: Structure, values: Array, fill: Any) -> Array:
         found = found[order.permutation]
     if order.first is not None:
         found = add_duplicates(found, order.first)
-    out[tuple(order.apply(column) for column in entries.coords)] = found
+    out[order.columns] = found
     return out
 
 
@@ -81,7 +81,7 @@ def stored_entries(
         values = values[order.permutation]
     if order.first is not None:
         values = add_duplicates(values, order.first)
-    made = assemble(fmt, shape, [order.apply(column) for column in columns], len(values))
+    made = assemble(fmt, shape, order.columns, len(values))
     if made.num_slots == len(values):  # distinct, sorted entries fill all slots: in this order
         return made.structure, np.ascontiguousarray(values)
     everything = np.full(made.num_slots, fill, values.dtype)

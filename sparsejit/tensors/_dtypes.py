@@ -13,7 +13,7 @@ import numpy as np
 
 from sparsejit.errors import TensorTypeError
 
-__all__ = ["BFLOAT16", "VALUE_TYPES", "checked_value_dtype", "fill_scalar", "is_fill"]
+__all__ = ["BFLOAT16", "VALUE_TYPES", "checked_value_dtype", "fill_scalar", "is_fill", "zero_of"]
 
 BFLOAT16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
 
@@ -24,6 +24,7 @@ VALUE_TYPES: tuple[np.dtype[Any], ...] = (
     *map(np.dtype, ("float32", "float64", "complex64", "complex128")),
 )
 _SUPPORTED = frozenset(VALUE_TYPES)
+_ZEROS = {dtype: dtype.type(0) for dtype in VALUE_TYPES}
 
 
 def checked_value_dtype(dtype: np.dtype[Any], what: str = "values") -> np.dtype[Any]:
@@ -32,13 +33,22 @@ def checked_value_dtype(dtype: np.dtype[Any], what: str = "values") -> np.dtype[
     >>> checked_value_dtype(np.dtype("float32")).name
     'float32'
     """
-    if dtype in _SUPPORTED and dtype.isnative:
+    if dtype in _SUPPORTED:  # which holds native byte orders only
         return dtype
     if not dtype.isnative and dtype.newbyteorder("=") in _SUPPORTED:
         hint = "convert it with .astype(array.dtype.newbyteorder('='))"
         raise TensorTypeError(f"{what} has dtype {dtype}, of foreign byte order", hint=hint)
     names = ", ".join(supported.name for supported in VALUE_TYPES)
     raise TensorTypeError(f"{what} has dtype {dtype}, which is not supported", hint=f"use {names}")
+
+
+def zero_of(dtype: np.dtype[Any]) -> Any:
+    """Return the zero of a supported dtype.
+
+    >>> zero_of(np.dtype("uint8"))
+    np.uint8(0)
+    """
+    return _ZEROS[dtype]
 
 
 def fill_scalar(fill_value: Any, dtype: np.dtype[Any]) -> Any:
@@ -50,6 +60,8 @@ def fill_scalar(fill_value: Any, dtype: np.dtype[Any]) -> Any:
     >>> fill_scalar(1, np.dtype("float32"))
     np.float32(1.0)
     """
+    if type(fill_value) is int and fill_value == 0:
+        return _ZEROS[dtype]
     given = np.asarray(fill_value)
     if given.ndim or (given.dtype not in _SUPPORTED and given.dtype.kind not in "biufc"):
         raise TensorTypeError(f"fill_value must be a number, not {fill_value!r}")

@@ -22,7 +22,7 @@ from sparsejit.tensors._canonical import (
 )
 from sparsejit.tensors._checks import check_structure
 from sparsejit.tensors._device import CUPYX_ADAPTERS, cupy_module, settled_on_device
-from sparsejit.tensors._dtypes import checked_value_dtype
+from sparsejit.tensors._dtypes import checked_value_dtype, zero_of
 from sparsejit.tensors._foreign import (
     array_through_dlpack,
     pydata_adapter,
@@ -60,6 +60,8 @@ def describe(obj: Any, check: Check = "once") -> Operand:
     if type(obj) is np.ndarray:
         return _of_array(obj, "numpy")
     if check != "always":
+        if type(obj) is SparseTensor and obj.operand is not None:
+            return obj.operand
         remembered = recall(obj, needs_check=check == "once")
         if remembered is not None:
             return remembered
@@ -73,7 +75,8 @@ def _of_array(array: Any, kind: Kind) -> Operand:
     dtype = checked_value_dtype(array.dtype, "the array")
     on_device = not isinstance(array, np.ndarray)
     fmt = _DENSE[array.ndim]
-    return Operand(fmt, array.shape, dtype, dtype.type(0), (array,), kind, on_device, array)
+    zero = zero_of(dtype)
+    return Operand(fmt, array.shape, dtype, zero, (array,), kind, on_device, array)
 
 
 def _describe_anew(obj: Any, check: Check) -> Operand:
@@ -95,11 +98,11 @@ def _of_scalar(obj: Any) -> Operand:
     if isinstance(obj, np.generic):
         dtype = checked_value_dtype(obj.dtype, "the scalar")
         array = np.asarray(obj)
-        return Operand(_DENSE[0], (), dtype, dtype.type(0), (array,), "numpy-scalar")
+        return Operand(_DENSE[0], (), dtype, zero_of(dtype), (array,), "numpy-scalar")
     array = np.asarray(obj)
     if array.dtype == np.object_:
         raise TensorTypeError(f"{obj} does not fit 64 bits")
-    zero = array.dtype.type(0)
+    zero = zero_of(array.dtype)
     return Operand(_DENSE[0], (), array.dtype, zero, (array,), "python-scalar")
 
 
@@ -129,7 +132,9 @@ def _of_sparse_tensor(tensor: SparseTensor, check: Check) -> Operand:
     if settled is None or check == "always":
         settled = _settle_tensor(tensor, check)
         tensor.settled = settled
-    return operand_from(settled, tensor.values, tensor.fill_value, "sparse-tensor")
+    operand = operand_from(settled, tensor.values, tensor.fill_value, "sparse-tensor")
+    tensor.operand = operand if operand.is_shared else None
+    return operand
 
 
 def _settle_tensor(tensor: SparseTensor, check: Check) -> Settled:

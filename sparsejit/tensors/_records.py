@@ -76,7 +76,18 @@ class Record:
         if self.owner() is not obj or self.adapter.flags(obj) != self.flags:
             return False
         arrays = self.adapter.index_arrays(obj)
-        return len(arrays) == len(self.tokens) and tuple(map(_token, arrays)) == self.tokens
+        return len(arrays) == len(self.tokens) and all(
+            map(_is_same, arrays, self.watched, self.tokens)
+        )
+
+
+def _is_same(array: Any, seen: Any, token: _Token) -> bool:
+    """Whether ``array`` has the address, length, dtype and strides that ``seen`` had."""
+    if array is seen and type(array) is np.ndarray:
+        # The record holds the array, so its memory has not moved: NumPy resizes no array that is
+        # referred to elsewhere. Asking for the address would take longer than all the rest.
+        return array.size == token[1] and array.dtype is token[2] and array.strides == token[3]
+    return _token(array) == token
 
 
 _records: dict[int, Record] = {}

@@ -7,6 +7,8 @@ adapters that describe them, and SciPy arrays over the buffers of a ``SparseTens
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -187,9 +189,11 @@ def class_that_holds(structure: Structure, dtype: np.dtype[Any], fill: Any) -> t
     >>> class_that_holds(Structure(DCSR, (2, 2), (), ()), np.dtype(float), 0.0)
     ('', 'SciPy has no class for this format')
     """
-    name = _class_of(structure.format.with_widths(0, 0), structure.shape)
+    name, block = _class_of(structure.format)
     if not name:
         return "", "SciPy has no class for this format"
+    if any(extent % size for extent, size in zip(structure.shape, block, strict=False)):
+        return "", f"SciPy's blocks of {block} must divide the shape {structure.shape}"
     if fill != 0:
         return "", f"SciPy's sparse arrays have fill value 0, not {fill}"
     if dtype in _NOT_HELD_TYPES:
@@ -200,16 +204,16 @@ def class_that_holds(structure: Structure, dtype: np.dtype[Any], fill: Any) -> t
     return name, ""
 
 
-def _class_of(fmt: Format, shape: tuple[int, ...]) -> str:
-    fmt = canonical_format(fmt)
+@lru_cache(maxsize=1024)
+def _class_of(fmt: Format) -> tuple[str, tuple[int, ...]]:
+    """Return SciPy's name for the format, "" if none, and the shape of the blocks it has."""
+    fmt = canonical_format(fmt.with_widths(0, 0))
     if fmt in _HELD_FORMATS:
-        return _HELD_FORMATS[fmt]
+        return _HELD_FORMATS[fmt], ()
     if fmt.ndim and fmt == COO(fmt.ndim):
-        return "coo"
+        return "coo", ()
     block = block_shape(fmt)
-    if block and all(extent % size == 0 for extent, size in zip(shape, block, strict=True)):
-        return "bsr"
-    return ""
+    return ("bsr", block) if block else ("", ())
 
 
 def block_shape(fmt: Format) -> tuple[int, int] | None:
@@ -223,7 +227,7 @@ def block_shape(fmt: Format) -> tuple[int, int] | None:
     rows, columns = (
         level.expr.divisor if isinstance(level.expr, Mod) else 1 for level in fmt.levels[2:]
     )
-    return (rows, columns) if fmt.with_widths(0, 0) == BSR(rows, columns) else None
+    return (rows, columns) if fmt == BSR(rows, columns) else None
 
 
 def scipy_array(structure: Structure, values: Array, fill: Any) -> Any:
@@ -238,34 +242,40 @@ def scipy_array(structure: Structure, values: Array, fill: Any) -> Any:
     return build_scipy(name, structure, values)
 
 
+# The constructors scan the indices, copy 64-bit ones and take 100 microseconds; a copy of an empty
+# array, filled afterwards, takes three.
+_EMPTY: Mapping[str, Any] = {
+    "csr": sp.csr_array((1, 1)),
+    "csc": sp.csc_array((1, 1)),
+    "coo": sp.coo_array((1, 1)),
+    "bsr": sp.bsr_array((1, 1)),
+    "dia": sp.dia_array((1, 1)),
+}
+
+
 def build_scipy(name: str, structure: Structure, values: Array) -> Any:
     """Return the SciPy array of class ``name`` over buffers that it is known to hold."""
-    # The constructors would scan the indices and copy 64-bit ones, so an empty array is filled.
-    shape, dtype = structure.shape, values.dtype
-    out: Any
+    out: Any = copy(_EMPTY[name])
+    out._shape, out.data = structure.shape, values
     match name:
         case "coo":
-            out = sp.coo_array(shape, dtype=dtype)
-            out.coords, out.data = structure.coordinates, values
+            out.coords = structure.coordinates
         case "dia":
-            out = sp.dia_array(shape, dtype=dtype)
             offsets = structure.coordinates[0]
             assert offsets is not None
-            out.offsets, out.data = offsets, values.reshape(len(offsets), shape[1])
+            out.offsets, out.data = offsets, values.reshape(len(offsets), structure.shape[1])
             return out
         case "bsr":
-            block = block_shape(canonical_format(structure.format))
-            assert block is not None
-            out = sp.bsr_array(shape, blocksize=block, dtype=dtype)
-            out.data = values.reshape(-1, *block)
+            out.data = values.reshape(-1, *_class_of(structure.format)[1])
         case _:
-            empty: Any = sp.csr_array if name == "csr" else sp.csc_array
-            out = empty(shape, dtype=dtype)
-            out.data = values
+            pass
     if name != "coo":
         out.indptr, out.indices = structure.positions[1], structure.coordinates[1]
     if structure.format == canonical_format(structure.format):
         out.has_canonical_format = True
-    elif name == "coo":
-        out.has_canonical_format = False
+    else:  # only looked at when somebody asks
+        for flag in ("_has_sorted_indices", "_has_canonical_format"):
+            out.__dict__.pop(flag, None)
+        if name == "coo":
+            out.has_canonical_format = False
     return out

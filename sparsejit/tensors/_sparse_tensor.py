@@ -22,6 +22,7 @@ from sparsejit.tensors._storage import Array, OptionalArrays, Structure
 from sparsejit.tensors._text import tensor_text
 
 if TYPE_CHECKING:
+    from sparsejit.tensors._operand import Operand
     from sparsejit.tensors._records import Settled
 
 __all__ = [
@@ -64,13 +65,22 @@ class SparseTensor:
     ([[0.0, 0.0, 5.0], [7.0, 0.0, 0.0]], 2)
     """
 
-    __slots__ = ("__weakref__", "_fill_value", "_nse", "_structure", "_values", "settled")
+    __slots__ = (
+        "__weakref__",
+        "_fill_value",
+        "_nse",
+        "_structure",
+        "_values",
+        "operand",
+        "settled",
+    )
 
     _structure: Structure
     _values: Array
     _fill_value: Any
     _nse: int | None
-    settled: Settled | None
+    settled: Settled | None  # what `describe` remembers: the structure in canonical order,
+    operand: Operand | None  # and the operand itself where it shares the buffers
 
     def __init__(
         self,
@@ -101,6 +111,7 @@ class SparseTensor:
         self._fill_value = fill
         self._nse = None
         self.settled = None
+        self.operand = None
 
     def __reduce__(self) -> tuple[object, ...]:
         return trusted_tensor, (self._structure, self._values, self._fill_value)
