@@ -31,10 +31,6 @@ __all__ = ["Observe", "Pipeline", "default_pipeline"]
 Observe = Callable[[str, str], None]
 
 
-def _ignore(step: str, text: str) -> None:
-    """Watch nothing."""
-
-
 @dataclass(frozen=True, slots=True)
 class Pipeline:
     """What is done to a tensor function on its way to loops: named passes around the stage."""
@@ -43,33 +39,37 @@ class Pipeline:
     stage_options: StageOptions
     loop_passes: tuple[tuple[str, LoopPass], ...]
 
-    def prepare(self, func: TensorFunc, observe: Observe = _ignore) -> TensorFunc:
+    def prepare(self, func: TensorFunc, observe: Observe | None = None) -> TensorFunc:
         """Return ``func`` after the tensor passes, each verified.
 
         ``observe`` gets the text ``tensor`` first, then ``tensor:<pass>`` after each pass.
         """
         verify_tensor(func, after="tracing")
-        observe("tensor", print_tensor(func))
+        if observe is not None:
+            observe("tensor", print_tensor(func))
         for name, tensor_pass in self.tensor_passes:
             func = tensor_pass(func)
             verify_tensor(func, after=name)
-            observe(f"tensor:{name}", print_tensor(func))
+            if observe is not None:
+                observe(f"tensor:{name}", print_tensor(func))
         return func
 
-    def lower(self, func: TensorFunc, observe: Observe = _ignore) -> LoopFunc:
+    def lower(self, func: TensorFunc, observe: Observe | None = None) -> LoopFunc:
         """Return the loops of a prepared function: the stage, then the loop passes.
 
         ``observe`` gets the texts of the stage, then ``loops`` and ``loops:<pass>``.
         """
         loops = sparsify_and_bufferize(func, self.stage_options, observe)
-        observe("loops", print_loops(loops))
+        if observe is not None:
+            observe("loops", print_loops(loops))
         for name, loop_pass in self.loop_passes:
             loops = loop_pass(loops)
             verify_loops(loops, after=name)
-            observe(f"loops:{name}", print_loops(loops))
+            if observe is not None:
+                observe(f"loops:{name}", print_loops(loops))
         return loops
 
-    def run(self, func: TensorFunc, observe: Observe = _ignore) -> LoopFunc:
+    def run(self, func: TensorFunc, observe: Observe | None = None) -> LoopFunc:
         """Return the loops of a traced function.
 
         >>> from sparsejit.ir.build import TensorBuilder

@@ -8,7 +8,7 @@ import pytest
 
 import sparsejit
 from sparsejit import __main__ as command
-from sparsejit.__main__ import DriverReport, cuda_obstacles, probe_driver
+from sparsejit.runtime.probe import DriverReport, cuda_obstacles, probe_driver
 
 INSTALL = '{} is not installed: pip install "sparsejit[{}]"'
 
@@ -50,7 +50,7 @@ def test_whatever_the_driver_does_is_a_report(probe: str, report: DriverReport) 
 
 
 def test_a_driver_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "PROBE_SECONDS", 1)
+    monkeypatch.setattr("sparsejit.runtime.probe.PROBE_SECONDS", 1)
     assert probe_driver("while True: pass").missing == "the driver did not answer in 1 s"
 
 

@@ -1,0 +1,106 @@
+"""Index widths of results: 32 bits where extents and stored counts are sure to fit, else 64.
+
+In: a tensor function; at a call, the extents and how many values each operand stores. Out: the
+width. The stored count of a result is not known before it is computed, so an upper bound decides:
+the entries of each sparse operand, times the extents of the loops that the operand does not index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Literal
+
+import numpy as np
+
+from sparsejit.affine import dims_of, evaluate
+from sparsejit.formats import Format
+from sparsejit.ir.simplify import Known, simplify_absence
+from sparsejit.ir.tensor import Convert, ExtractSlice, For, Generic, InsertSlice, Op, TensorFunc
+from sparsejit.ir.types import TensorType
+from sparsejit.ir.walk import all_ops, results_of
+
+__all__ = ["index_width", "leaves_width_open"]
+
+_LARGEST = int(np.iinfo(np.int32).max)
+
+
+def leaves_width_open(func: TensorFunc) -> bool:
+    """Whether some result of an operation is sparse in a format that names no index width."""
+    return any(_is_open(value.type.format) for op in all_ops(func.ops) for value in results_of(op))
+
+
+def _is_open(fmt: Format) -> bool:
+    return not fmt.is_all_full and not (fmt.pos_width and fmt.crd_width)
+
+
+def index_width(func: TensorFunc, numbers: Sequence[int], stored: Sequence[int]) -> Literal[32, 64]:
+    """Return the width for a call: ``numbers`` are the extents, ``stored`` counts the stored
+    values of each parameter.
+
+    >>> from sparsejit.formats import CSR
+    >>> from sparsejit.ir.build import TensorBuilder
+    >>> from sparsejit.ir.types import DType
+    >>> builder = TensorBuilder("f")
+    >>> A = builder.param("A", ("m", "n"), DType.FLOAT64, CSR)
+    >>> func = builder.finish(builder.convert(A, CSR))
+    >>> index_width(func, (5, 5), (9,)), index_width(func, (5, 2**31), (9,))
+    (32, 64)
+    """
+    counts = {param.name: count for param, count in zip(func.params, stored, strict=True)}
+    symbols = dict(enumerate(numbers))
+    for op in func.ops:
+        if isinstance(op, For):
+            # How a carried tensor grows is not known; extents inside may count with the loop.
+            if any(_is_open(v.type.format) for inner in all_ops((op,)) for v in results_of(inner)):
+                return 64
+            continue
+        kind = op.result.type
+        if kind.is_dense:
+            continue
+        shape = tuple(evaluate(extent, symbols) for extent in kind.shape)
+        sizes = kind.format.level_sizes(shape)
+        bound = min(prod(sizes), _entries(op, counts, symbols, prod(shape)) * _block(kind, sizes))
+        counts[op.result.name] = bound
+        if _is_open(kind.format) and max(bound, *shape, *sizes) > _LARGEST:
+            return 64
+    return 32
+
+
+def _block(kind: TensorType, sizes: Sequence[int]) -> int:
+    """Return how many slots one entry may bring along: those of the full levels below."""
+    levels = kind.format.levels
+    last = max((n for n, level in enumerate(levels) if not level.type.is_full), default=-1)
+    padded = prod(level.type.size[0] for level in levels if level.type.size)
+    return padded * prod(sizes[last + 1 :])
+
+
+def _entries(op: Op, counts: Mapping[str, int], symbols: Mapping[int, int], whole: int) -> int:
+    """Return an upper bound of the entries of a sparse result, ``whole`` where none is known."""
+    match op:
+        case Convert() | ExtractSlice():
+            return whole if op.source.type.is_dense else counts[op.source.name]
+        case InsertSlice():
+            pieces = (op.source, op.dest)
+            return sum(whole if v.type.is_dense else counts[v.name] for v in pieces)
+        case Generic():
+            return _generic_entries(op, counts, symbols, whole)
+        case _:
+            return 0 if not hasattr(op, "dest") else whole
+
+
+def _generic_entries(
+    op: Generic, counts: Mapping[str, int], symbols: Mapping[int, int], whole: int
+) -> int:
+    operands = (*op.inputs, op.init)
+    sparse = [k for k, value in enumerate(operands) if not value.type.is_dense]
+    dtypes = [value.type.dtype for value in operands]
+    absent = {k: operands[k].type.fill for k in sparse}
+    if isinstance(simplify_absence(op.body, dtypes, absent), Known):
+        return whole  # something is stored where no operand stores anything
+    total = 0
+    for k in sparse:
+        indexed = {loop for result in op.indexing_maps[k].results for loop in dims_of(result)}
+        free = [evaluate(e, symbols) for loop, e in enumerate(op.extents) if loop not in indexed]
+        total += counts[operands[k].name] * prod(free)
+    return total

@@ -1,0 +1,3 @@
+"""The runtime: what a machine has, and how launch plans run on it."""
+
+__all__: list[str] = []
