@@ -267,14 +267,26 @@ def _generic(op: Generic, run: _Run) -> Masked:
             for map_, operand in zip(op.indexing_maps, [*inputs, init], strict=True)
         ]
         operands = [
-            Lanes(operand.values[place], np.where(operand.stored[place], STORED, UNSTORED))
+            _gathered(operand.values, np.where(operand.stored, STORED, UNSTORED), place, loops)
             for operand, place in zip(inputs, places[:-1], strict=True)
         ]
         out = places[-1]
-        before = Lanes(values[out], states[out])
+        before = _gathered(values, states, out, loops)
         after = evaluate_scalar(op.body, [*operands, before], loops)
-        values[out], states[out] = _merged(before, after, kind, accumulates)
+        merged = _merged(before, after, kind, accumulates)
+        values[out] = merged.values if out else merged.values.item()
+        states[out] = merged.states if out else merged.states.item()
     return _settled(values, states, kind)
+
+
+def _gathered(
+    values: Array, states: Array, place: tuple[Array, ...], loops: Sequence[Array]
+) -> Lanes:
+    """Return the elements at ``place``, arrays of the rank of the loop space."""
+    if place:
+        return Lanes(values[place], states[place])
+    rank = (1,) * len(loops)
+    return Lanes(values.reshape(rank), states.reshape(rank))
 
 
 def _along(column: Array | None, dim: int, rank: int) -> Array:
@@ -297,9 +309,7 @@ def _place(
     return place
 
 
-def _merged(
-    before: Lanes, after: Lanes, kind: TensorType, accumulates: bool
-) -> tuple[Array, Array]:
+def _merged(before: Lanes, after: Lanes, kind: TensorType, accumulates: bool) -> Lanes:
     """Return what the destination holds next; no value leaves it alone, or at its fill value."""
     nothing = after.states == NOTHING
     kept = before.values if accumulates else np.asarray(kind.fill.value).astype(before.values.dtype)
@@ -307,7 +317,7 @@ def _merged(
     values = np.where(nothing, kept, after.values)
     states = np.where(nothing, kept_states, after.states)
     shape = before.values.shape
-    return np.broadcast_to(values, shape), np.broadcast_to(states, shape)
+    return Lanes(np.broadcast_to(values, shape), np.broadcast_to(states, shape))
 
 
 def _settled(values: Array, states: Array, kind: TensorType) -> Masked:
