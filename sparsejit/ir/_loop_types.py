@@ -32,6 +32,7 @@ from sparsejit.ir.loops import (
     Scan,
     Search,
     Select,
+    Sort,
     Stmt,
     Store,
     Trim,
@@ -157,6 +158,8 @@ def broken_stmt(stmt: Stmt) -> Iterator[str]:  # noqa: C901 - one case for each 
         case Trim(memref, count):
             yield from _rank(memref, 1, "the trimmed")
             yield from _is(count, INDEX, "a count")
+        case Sort():
+            yield from _sort(stmt)
         case Assemble():
             yield from _assemble(stmt)
         case _:
@@ -188,6 +191,17 @@ def _view(stmt: View) -> Iterator[str]:
 def _update(stmt: Store) -> Iterator[str]:
     if stmt.reduce is not None:
         yield from _operation(stmt.reduce, stmt.memref.dtype, stmt.memref.dtype)
+
+
+def _sort(stmt: Sort) -> Iterator[str]:
+    if len(stmt.coordinates) != len(stmt.extents):
+        yield f"a sort by {len(stmt.coordinates)} coordinates has {len(stmt.extents)} extents"
+    for memref in (stmt.order, *stmt.coordinates):
+        yield from _rank(memref, 1, "the sorted")
+        if memref.dtype is not INDEX:
+            yield f"a sort is over {INDEX.value}, {memref.name} is {memref.dtype.value}"
+    for part in (*stmt.extents, stmt.count):
+        yield from _is(part, INDEX, "an extent or count")
 
 
 def _assemble(stmt: Assemble) -> Iterator[str]:

@@ -19,6 +19,7 @@ from sparsejit.ir.loops import (
     For,
     If,
     LoopFunc,
+    Sort,
     Stmt,
     View,
     While,
@@ -62,7 +63,7 @@ def _block(body: Sequence[Stmt], arrays: _Arrays) -> Iterator[str]:
             if arrays.root(memref.name) in arrays.freed and not isinstance(stmt, Dealloc):
                 yield f"{memref.name} is used after it was freed"
         match stmt:
-            case Alloc(memref):
+            case Alloc(memref) | Sort(memref):
                 arrays.owned[memref.name] = None
             case Assemble():
                 arrays.owned.update(dict.fromkeys(target.name for target in stmt.targets))

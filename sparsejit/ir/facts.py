@@ -15,6 +15,7 @@ class FactKind(Enum):
     ITERATION = "iteration"
     STORAGE = "storage"
     COPY = "copy"
+    CONVERSION = "conversion"
     LIBRARY = "library"
     REWRITE = "rewrite"
     SHAPE = "shape"

@@ -44,6 +44,7 @@ from sparsejit.ir.loops import (
     Scan,
     Search,
     Select,
+    Sort,
     SparseResult,
     Stmt,
     Store,
@@ -172,6 +173,9 @@ def _whole_array(stmt: Stmt) -> str:
             return f"scan {op.value} {memref.name}"
         case Trim(memref, count):
             return f"trim {memref.name}[{print_expr(count)}]"
+        case Sort(order, coordinates, extents, count):
+            keys = ", ".join(memref.name for memref in coordinates)
+            return f"sort {order.name} by {keys} {_list(extents)} count {print_expr(count)}"
         case Assemble():
             targets = ", ".join(target.name for target in stmt.targets)
             sources = ", ".join(source.name for source in (*stmt.coordinates, stmt.values))

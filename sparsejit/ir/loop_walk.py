@@ -34,6 +34,7 @@ from sparsejit.ir.loops import (
     Scan,
     Search,
     Select,
+    Sort,
     SparseResult,
     Stmt,
     Store,
@@ -127,6 +128,8 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:  # noqa: C901 - one case for ea
             return stmt.count, stmt.value
         case Trim():
             return (stmt.count,)
+        case Sort():
+            return (*stmt.extents, stmt.count)
         case Assemble():
             return (*stmt.level_extents, stmt.count)
         case _:
@@ -157,6 +160,8 @@ def memrefs_defined(stmt: Stmt) -> tuple[Memref, ...]:
     match stmt:
         case Alloc() | View():
             return (stmt.memref,)
+        case Sort():
+            return (stmt.order,)
         case Assemble():
             return stmt.targets
         case _:
@@ -178,6 +183,8 @@ def _memrefs_read(stmt: Stmt) -> Iterator[Memref]:
     match stmt:
         case Copy() | View():
             yield stmt.source
+        case Sort():
+            yield from stmt.coordinates
         case Assemble():
             yield from stmt.coordinates
             yield stmt.values
@@ -290,6 +297,8 @@ def _map_simple(stmt: Stmt, walk: Callable[[Expr], Expr]) -> Stmt:
             return replace(stmt, count=walk(stmt.count), value=walk(stmt.value))
         case Trim():
             return replace(stmt, count=walk(stmt.count))
+        case Sort():
+            return replace(stmt, extents=all_of(stmt.extents), count=walk(stmt.count))
         case Assemble():
             extents = all_of(stmt.level_extents)
             return replace(stmt, level_extents=extents, count=walk(stmt.count))

@@ -43,6 +43,7 @@ __all__ = [
     "ScanOp",
     "Search",
     "Select",
+    "Sort",
     "SparseResult",
     "Stmt",
     "Store",
@@ -298,6 +299,21 @@ class Trim:
 
 
 @dataclass(frozen=True, slots=True)
+class Sort:
+    """Define ``order``: the numbers ``0 .. count - 1`` sorted by their coordinates, stably.
+
+    ``coordinates`` are rank-1 int64 memrefs, the most significant first, with values below
+    ``extents``; ``order`` is a rank-1 int64 memref. The entries themselves do not move. Takes time
+    linear in ``count`` for a given number of digits of the extents.
+    """
+
+    order: Memref
+    coordinates: tuple[Memref, ...]
+    extents: tuple[Expr, ...]
+    count: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Assemble:
     """Build level storage from sorted level coordinates, by the support library.
 
@@ -330,6 +346,7 @@ Stmt = (
     | Push
     | Scan
     | Trim
+    | Sort
     | Assemble
 )
 

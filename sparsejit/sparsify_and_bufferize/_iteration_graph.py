@@ -28,15 +28,17 @@ class LoopOrder:
     located: frozenset[int] = frozenset()
 
 
-def loop_orders(space: LevelSpace) -> Iterator[LoopOrder]:
+def loop_orders(space: LevelSpace, *, scattered: bool = False) -> Iterator[LoopOrder]:
     """Yield loop orders of ``space``, each valid for all operands that are not located.
+
+    ``scattered``: the result takes its elements in any order.
 
     First come orders that keep every operand's level order and end with the reductions of a sparse
     result; then those that locate one, two, ... operands, the last ones first.
     """
-    fixed = _level_edges(space.output) | _block_edges(space)
-    last = _reductions_last(space)
-    off_grid = frozenset(n for n, access in enumerate(space.inputs) if access.is_off_grid)
+    fixed = _block_edges(space) if scattered else _level_edges(space.output) | _block_edges(space)
+    last = frozenset[tuple[int, int]]() if scattered else _reductions_last(space)
+    off_grid = space.off_grid
     sparse = [
         number
         for number, access in enumerate(space.inputs)

@@ -8,6 +8,7 @@ sparse-reinterpret-map.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sparsejit import affine
@@ -17,7 +18,15 @@ from sparsejit.ir.tensor import Generic, Value
 from sparsejit.ir.types import IteratorType
 from sparsejit.sparsify_and_bufferize._naming import loop_name
 
-__all__ = ["Access", "LevelAccess", "LevelSpace", "Loop", "level_sizes", "level_spaces_of"]
+__all__ = [
+    "Access",
+    "LevelAccess",
+    "LevelSpace",
+    "Loop",
+    "level_sizes",
+    "level_space_of",
+    "level_spaces_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +70,6 @@ class Access:
         return not self.value.type.is_dense
 
     @property
-    def is_off_grid(self) -> bool:
-        """Whether a stored level is indexed by part of a loop: it can only be searched."""
-        return any(not level.type.is_full and _has_parts(level.expr) for level in self.levels)
-
-    @property
     def may_be_absent(self) -> bool:
         """Whether some coordinate of the operand may store nothing."""
         return any(not level.type.is_full for level in self.levels)
@@ -73,12 +77,37 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class LevelSpace:
-    """``coordinates[d]`` is loop ``d`` of the ``Generic`` over the loops here."""
+    """``coordinates[d]`` is loop ``d`` of the ``Generic`` over the loops here.
 
+    ``blocks`` has the block size of each loop of the ``Generic`` that was split.
+    """
+
+    blocks: Mapping[int, int]
     loops: tuple[Loop, ...]
     coordinates: tuple[AffineExpr, ...]
     inputs: tuple[Access, ...]
     output: Access
+
+    @property
+    def off_grid(self) -> frozenset[int]:
+        """The inputs that can only be searched: a stored level is indexed by part of a loop.
+
+        Either the operand has blocks that the loops do not follow, or the loops are split into
+        blocks that it does not have.
+        """
+        split = {loop.block[0] for loop in self.loops if loop.block is not None}
+        split |= {number for number, loop in enumerate(self.loops) if loop.block is not None}
+
+        def is_off(level: LevelAccess) -> bool:
+            whole = isinstance(level.expr, Dim)
+            mixed = _has_parts(level.expr) or bool(affine.dims_of(level.expr) & split)
+            return not level.type.is_full and not whole and mixed
+
+        return frozenset(
+            number
+            for number, access in enumerate(self.inputs)
+            if any(is_off(level) for level in access.levels)
+        )
 
 
 def _has_parts(expr: AffineExpr) -> bool:
@@ -121,10 +150,15 @@ def level_spaces_of(op: Generic) -> tuple[LevelSpace, ...]:
     whole, so that blocked operands can be searched while others are iterated.
     """
     blocks = _blocks(op)
-    return (_space(op, blocks), _space(op, {})) if blocks else (_space(op, {}),)
+    return (
+        (level_space_of(op, blocks), level_space_of(op, {}))
+        if blocks
+        else (level_space_of(op, {}),)
+    )
 
 
-def _space(op: Generic, blocks: dict[int, int]) -> LevelSpace:
+def level_space_of(op: Generic, blocks: Mapping[int, int]) -> LevelSpace:
+    """Return the level space of ``op`` with the loops in ``blocks`` split."""
     loops: list[Loop] = []
     coordinates: list[AffineExpr] = []
     for d, (extent, iterator) in enumerate(zip(op.extents, op.iterator_types, strict=True)):
@@ -145,7 +179,7 @@ def _space(op: Generic, blocks: dict[int, int]) -> LevelSpace:
         for value, index_map in zip(op.inputs, op.indexing_maps, strict=False)
     )
     output = _access(op.init, op.indexing_maps[-1], coordinates, split)
-    return LevelSpace(tuple(loops), tuple(coordinates), inputs, output)
+    return LevelSpace(blocks, tuple(loops), tuple(coordinates), inputs, output)
 
 
 def _blocks(op: Generic) -> dict[int, int]:

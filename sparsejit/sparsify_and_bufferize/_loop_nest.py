@@ -25,7 +25,7 @@ from sparsejit.sparsify_and_bufferize._iteration_lattice import IterationLattice
 from sparsejit.sparsify_and_bufferize._kernel import Kernel, State
 from sparsejit.sparsify_and_bufferize._level_iterators import LevelIterator
 from sparsejit.sparsify_and_bufferize._scalar_lowering import lower_scalar, widened
-from sparsejit.sparsify_and_bufferize._sinks import DenseSink, Sink, Stmts
+from sparsejit.sparsify_and_bufferize._sinks import Sink, Stmts
 
 __all__ = ["LoopNest"]
 
@@ -160,13 +160,10 @@ class LoopNest:
     def _refuse_quadratic(self, loop: int, lattice: IterationLattice, state: State) -> None:
         """Refuse to visit every coordinate only because an operand is searched, not iterated.
 
-        It is no loss where the result has an element for each coordinate, or where an operand that
-        is iterated has a slot for each.
+        It is no loss where an operand that is iterated has a slot for each.
         """
         kernel = self._kernel
         if not lattice.is_full or not self._located:
-            return
-        if isinstance(self._sink, DenseSink) and kernel.space.loops[loop].is_parallel:
             return
         for operand, cursor in state.cursors.items():
             if operand in self._located or kernel.is_resolved(operand, cursor):

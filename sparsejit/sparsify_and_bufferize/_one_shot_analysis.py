@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sparsejit.errors import UnsupportedError
-from sparsejit.ir.tensor import TensorFunc
+from sparsejit.ir.tensor import For, TensorFunc
 from sparsejit.sparsify_and_bufferize._alias_sets import DisjointSets
 from sparsejit.sparsify_and_bufferize._op_effects import Flow, FlowOp, Use, flow_of
 from sparsejit.sparsify_and_bufferize._options import StageOptions
@@ -66,21 +66,30 @@ class Decisions:
 _DEFAULT_OPTIONS = StageOptions()
 
 
-def analyze(func: TensorFunc, options: StageOptions = _DEFAULT_OPTIONS) -> Decisions:
+def analyze(
+    func: TensorFunc, options: StageOptions = _DEFAULT_OPTIONS, *, as_upstream: bool = False
+) -> Decisions:
     """Return the in-place decisions for ``func``.
 
     Raises ``UnsupportedError`` when no copy can help: an assigned parameter's old value is needed
     after its final value was materialized, or the destination is read only; and when a loop yields
     a new buffer although ``allow_return_allocs`` is off.
+
+    ``as_upstream`` takes MLIR's rules to the letter, for comparison. Ours differ in two places: a
+    loop always returns the buffer that it was given, and a program is refused only where no copy
+    helps, not where an in-place use that nobody insists on would be wrong.
     """
-    flow = flow_of(func, function_boundaries=options.function_boundaries)
+    flow = flow_of(
+        func, function_boundaries=options.function_boundaries, as_upstream=as_upstream
+    )
     aliases = DisjointSets(flow.sites)
     in_place: set[Use] = set()
     for use in flow.all_uses():
         if flow.operand(use).must:
             _merge(flow, aliases, in_place, use)
     for use in flow.all_uses():
-        _refuse_unavoidable(flow, aliases, in_place, use)
+        if as_upstream or use in in_place:
+            _refuse_unavoidable(flow, aliases, in_place, use)
     taken = []
     for place in _bottom_up(flow.ops):
         for operand in range(len(flow.ops[place].operands)):
@@ -203,14 +212,15 @@ def _equivalent_params(
 
 def _refuse_new_buffers(flow: Flow, equivalent: DisjointSets) -> None:
     for op in flow.ops:
-        for number, operand in enumerate(op.operands):
-            alias = operand.alias
-            if alias is None or alias.carried is None or equivalent.together(*alias.carried):
-                continue
-            raise UnsupportedError(
-                f"loop {op.label} yields a new buffer for %{alias.carried[0]} (value {number})",
-                hint="allow_return_allocs allows it",
-            )
+        if not isinstance(op.source, For):
+            continue
+        for number, (arg, value) in enumerate(zip(op.source.args, op.source.yields, strict=True)):
+            if not equivalent.together(arg.name, value.name):
+                raise UnsupportedError(
+                    f"loop {op.label} yields a new buffer for %{arg.name} (value {number})",
+                    hint="allow_return_allocs allows it",
+                    location=op.source.location,
+                )
 
 
 # ---------------------------------------------------------------- text

@@ -135,13 +135,19 @@ class Flow:
         return tuple(found)
 
 
-def flow_of(func: tensor.TensorFunc, *, function_boundaries: bool = True) -> Flow:
+def flow_of(
+    func: tensor.TensorFunc, *, function_boundaries: bool = True, as_upstream: bool = False
+) -> Flow:
     """Return the table for ``func``.
 
     Without ``function_boundaries`` the function is unknown territory: its parameters must not be
     written, and the return is taken to read and to write what it is given.
+
+    Our loops give their results back in the buffers that they were given, even where the body
+    yields another (copy insertion sees to that). With ``as_upstream`` a loop does so only if the
+    body yields the buffer of its argument.
     """
-    builder = _Builder()
+    builder = _Builder(as_upstream)
     builder.block(func.ops, ())
     builder.add(
         "func.return",
@@ -185,7 +191,8 @@ def flow_of(func: tensor.TensorFunc, *, function_boundaries: bool = True) -> Flo
 class _Builder:
     """Numbers our operations while it lists upstream's."""
 
-    def __init__(self) -> None:
+    def __init__(self, as_upstream: bool) -> None:
+        self.as_upstream = as_upstream
         self.ops: list[FlowOp] = []
         self.number = 0
 
@@ -332,7 +339,9 @@ class _Builder:
                 reads=may_not_run,
                 reads_through=arg.name,
                 writes=True,
-                alias=Alias(result.name, carried=(arg.name, yielded.name)),
+                alias=Alias(
+                    result.name, carried=(arg.name, yielded.name) if self.as_upstream else None
+                ),
             )
             for number, (init, arg, result, yielded) in enumerate(
                 zip(op.inits, op.args, op.results, op.yields, strict=True)

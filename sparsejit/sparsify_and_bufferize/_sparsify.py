@@ -7,7 +7,7 @@ becomes facts. Where none can, the ``UnsupportedError`` lists each candidate's r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from sparsejit.affine import AffineExpr, Dim
@@ -15,19 +15,32 @@ from sparsejit.errors import UnsupportedError
 from sparsejit.ir import loops
 from sparsejit.ir.facts import Fact, FactKind
 from sparsejit.ir.fold import identity_const
+from sparsejit.ir.ops import BinaryOp
+from sparsejit.ir.printing import format_text
 from sparsejit.ir.scalar import Arg, Binary, ScalarExpr, Select, Stored, args_of
 from sparsejit.ir.simplify import simplify_absence
 from sparsejit.ir.tensor import Generic
 from sparsejit.sparsify_and_bufferize._append_sink import AppendSink
-from sparsejit.sparsify_and_bufferize._buffers import Buffer, DenseBuffer, SparseBuffer
+from sparsejit.sparsify_and_bufferize._buffers import (
+    Buffer,
+    DenseBuffer,
+    SparseBuffer,
+    declare_levels,
+)
 from sparsejit.sparsify_and_bufferize._entries_sink import EntriesSink
 from sparsejit.sparsify_and_bufferize._iteration_graph import LoopOrder, loop_orders
 from sparsejit.sparsify_and_bufferize._iteration_lattice import lattice_text
 from sparsejit.sparsify_and_bufferize._kernel import Kernel
-from sparsejit.sparsify_and_bufferize._level_space import LevelSpace, level_spaces_of
+from sparsejit.sparsify_and_bufferize._level_space import (
+    LevelSpace,
+    level_space_of,
+    level_spaces_of,
+)
 from sparsejit.sparsify_and_bufferize._loop_nest import LoopNest
 from sparsejit.sparsify_and_bufferize._naming import Namer
+from sparsejit.sparsify_and_bufferize._operand_conversion import Conversion, conversions_for
 from sparsejit.sparsify_and_bufferize._options import StageOptions
+from sparsejit.sparsify_and_bufferize._scatter_sink import ScatterSink
 from sparsejit.sparsify_and_bufferize._sinks import DenseSink, FullSink, PatternSink, Sink, Stmts
 
 __all__ = ["Sparsified", "sparsify"]
@@ -46,6 +59,31 @@ class Sparsified:
     namer: Namer
 
 
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """One way to lower an operation: its loops, and how operands and result are treated.
+
+    ``scatter``: the result goes through a workspace; ``convert``: the operands that do not fit the
+    order are converted rather than searched.
+    """
+
+    space: LevelSpace
+    order: LoopOrder
+    scatter: bool
+    convert: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What ``sparsify`` is asked for, handed on to the ways of doing it."""
+
+    op: Generic
+    inputs: tuple[Buffer, ...]
+    destination: DenseBuffer | SparseBuffer
+    symbols: Mapping[int, loops.Expr]
+    options: StageOptions
+
+
 def sparsify(
     op: Generic,
     inputs: tuple[Buffer, ...],
@@ -57,28 +95,90 @@ def sparsify(
     """Return the loops of ``op``.
 
     ``destination`` is the buffer of a dense result, or the memrefs that a sparse result will
-    define. Raises ``UnsupportedError`` where no candidate can be lowered, with all reasons.
+    define. Raises ``UnsupportedError`` where no way of lowering works, with all reasons.
     """
+    task = _Task(op, inputs, destination, symbols, options)
     reasons: dict[str, UnsupportedError] = {}
-    for space, order in _candidates(op):
-        kernel = Kernel(op, space, inputs, symbols, namer.fork())
-        for make_sink in _sinks(kernel, order, destination, options):
-            try:
-                sink = make_sink()
-                nest = LoopNest(kernel, order, sink)
-                statements = nest.statements()
-            except UnsupportedError as error:
-                reasons.setdefault(error.what, error)
-                continue
-            facts = _facts(kernel, order, sink)
-            return Sparsified(statements, sink.result, facts, _lattices(kernel, nest), kernel.namer)
+    for plan in _plans(task):
+        try:
+            return _converted(task, plan, namer) if plan.convert else _lowered(task, plan, namer)
+        except UnsupportedError as error:
+            reasons.setdefault(error.what, error)
     raise _refusal(op, list(reasons.values()))
 
 
-def _candidates(op: Generic) -> Iterator[tuple[LevelSpace, LoopOrder]]:
-    for space in level_spaces_of(op):
-        for order in islice(loop_orders(space), _MAX_CANDIDATES):
-            yield space, order
+def _plans(task: _Task) -> Iterator[_Plan]:
+    """Yield plans, the cheapest first.
+
+    In order and searched, a pass over the operands does; a workspace sorts the contributions, a
+    conversion sorts the entries of an operand before.
+    """
+    spaces = level_spaces_of(task.op)
+    sparse = isinstance(task.destination, SparseBuffer)
+    scattering = (False, True) if sparse and not task.op.init.type.format.is_all_full else (False,)
+    for convert in (False, True):
+        for scatter in scattering:
+            for space in spaces:
+                for order in islice(loop_orders(space, scattered=scatter), _MAX_CANDIDATES):
+                    if order.located or not convert:
+                        yield _Plan(space, order, scatter, convert)
+
+
+def _lowered(task: _Task, plan: _Plan, namer: Namer) -> Sparsified:
+    """Lower with one plan; the first sink that works. ``UnsupportedError`` says why none does."""
+    refused: UnsupportedError | None = None
+    for make_sink in _sinks(task, plan):
+        kernel = Kernel(task.op, plan.space, task.inputs, task.symbols, namer.fork())
+        try:
+            sink = make_sink(kernel)
+            nest = LoopNest(kernel, plan.order, sink)
+            statements = nest.statements()
+        except UnsupportedError as error:
+            refused = refused or error
+            continue
+        facts = _facts(kernel, plan.order, sink)
+        return Sparsified(statements, sink.result, facts, _lattices(kernel, nest), kernel.namer)
+    assert refused is not None
+    raise refused
+
+
+def _converted(task: _Task, plan: _Plan, namer: Namer) -> Sparsified:
+    """Convert the operands that do not fit the order of ``plan``, then lower with it."""
+    conversions, op = conversions_for(task.op, plan.space, plan.order)
+    space = level_space_of(op, plan.space.blocks)
+    if space.off_grid:
+        raise UnsupportedError("the blocks of the operands do not fit")
+    inputs = list(task.inputs)
+    statements: list[loops.Stmt] = []
+    frees: list[loops.Stmt] = []
+    facts: list[Fact] = []
+    for conversion in conversions:
+        value = conversion.op.result
+        target = declare_levels(namer.fresh(f"s{value.name}"), value.type, 64)
+        made = sparsify(
+            conversion.op, (inputs[conversion.number],), target, task.symbols, namer, task.options
+        )
+        namer = made.namer
+        inputs[conversion.number] = made.result
+        statements += made.statements
+        frees += [loops.Dealloc(memref) for memref in target.flat]
+        facts.append(_conversion_fact(task.op, conversion))
+    rest = _Plan(space, LoopOrder(plan.order.loops), plan.scatter, convert=False)
+    changed = replace(task, op=op, inputs=tuple(inputs))
+    lowered = _lowered(changed, rest, namer)
+    return replace(
+        lowered,
+        statements=(*statements, *lowered.statements, *frees),
+        facts=(*facts, *lowered.facts),
+    )
+
+
+def _conversion_fact(op: Generic, conversion: Conversion) -> Fact:
+    source = op.inputs[conversion.number]
+    before = format_text(source.type.format.with_widths(0, 0))
+    after = format_text(conversion.op.result.type.format.with_widths(0, 0))
+    text = f"{source.name} from {before} to {after}, in time linear in its stored entries"
+    return Fact(FactKind.CONVERSION, op.result.name, text)
 
 
 def _refusal(op: Generic, reasons: list[UnsupportedError]) -> UnsupportedError:
@@ -100,29 +200,54 @@ def _refusal(op: Generic, reasons: list[UnsupportedError]) -> UnsupportedError:
     )
 
 
-def _sinks(
-    kernel: Kernel,
-    order: LoopOrder,
-    destination: DenseBuffer | SparseBuffer,
-    options: StageOptions,
-) -> list[Callable[[], Sink]]:
+MakeSink = Callable[[Kernel], Sink]
+
+
+def _sinks(task: _Task, plan: _Plan) -> list[MakeSink]:
     """Return the ways to write the result, the best first; making one may be unsupported."""
-    scatters = kernel.reads_out and _reduces_outside(kernel, order)
+    order = plan.order
+    destination = task.destination
     match destination:
         case DenseBuffer():
-            return [lambda: DenseSink(kernel, destination, scatters=scatters)]
-        case SparseBuffer() if destination.format.is_all_full:
-            return [lambda: FullSink(kernel, destination, scatters=scatters)]
-        case SparseBuffer() if options.storage == "runtime":
-            return [lambda: EntriesSink(*_appendable(kernel, order, destination, every_level=True))]
-        case SparseBuffer():
-            pattern = _pattern_operand(kernel)
-            appended: list[Callable[[], Sink]] = [
-                lambda: AppendSink(*_appendable(kernel, order, destination, every_level=False))
+            return [
+                lambda kernel: DenseSink(kernel, destination, scatters=_scatters(kernel, order))
             ]
-            if pattern is not None:
-                return [lambda: PatternSink(kernel, pattern, destination), *appended]
-            return appended
+        case SparseBuffer() if destination.format.is_all_full:
+            return [lambda kernel: FullSink(kernel, destination, scatters=_scatters(kernel, order))]
+        case SparseBuffer() if plan.scatter:
+            return [lambda kernel: ScatterSink(kernel, destination, _combination(kernel))]
+        case SparseBuffer() if task.options.storage == "runtime":
+            return [
+                lambda kernel: EntriesSink(
+                    *_appendable(kernel, order, destination, every_level=True)
+                )
+            ]
+        case SparseBuffer():
+            return [
+                lambda kernel: PatternSink(kernel, _pattern_operand(kernel), destination),
+                lambda kernel: AppendSink(
+                    *_appendable(kernel, order, destination, every_level=False)
+                ),
+            ]
+
+
+def _scatters(kernel: Kernel, order: LoopOrder) -> bool:
+    return kernel.reads_out and _reduces_outside(kernel, order)
+
+
+def _combination(kernel: Kernel) -> BinaryOp | None:
+    """Return the reduction that combines contributions; None where each element comes once."""
+    if not kernel.reads_out:
+        return None
+    _refuse_other_start(kernel)
+    match kernel.op.body:
+        case Binary(op, Arg(out)) | Select(_, Binary(op, Arg(out)), _) if out == kernel.out:
+            return op
+        case _:
+            raise UnsupportedError(
+                "scattering with an update that is no reduction",
+                hint="use an associative and commutative operation such as + or max",
+            )
 
 
 def _reduces_outside(kernel: Kernel, order: LoopOrder) -> bool:
@@ -149,13 +274,17 @@ def _appendable(
             "that appends to it",
             hint="ask for a dense result",
         )
+    _refuse_other_start(kernel)
+    return kernel, result
+
+
+def _refuse_other_start(kernel: Kernel) -> None:
     if kernel.reads_out and _starts_elsewhere(kernel):
         raise UnsupportedError(
             "a reduction into a sparse result starts from its fill value, which is not the "
             "identity of the reduction",
             hint="ask for a dense result",
         )
-    return kernel, result
 
 
 def _loops_of(expr: AffineExpr) -> tuple[int, ...]:
@@ -172,8 +301,8 @@ def _starts_elsewhere(kernel: Kernel) -> bool:
             return True
 
 
-def _pattern_operand(kernel: Kernel) -> int | None:
-    """Return an input whose entries are exactly those of the result, or None.
+def _pattern_operand(kernel: Kernel) -> int:
+    """Return an input whose entries are exactly those of the result.
 
     So it is where the input is indexed like the result and stored alike, nothing is to do where it
     is absent, and something always is where it is present.
@@ -196,7 +325,7 @@ def _pattern_operand(kernel: Kernel) -> int | None:
             kernel.reads_out and _starts_elsewhere(kernel)
         ):
             return number
-    return None
+    raise UnsupportedError("no operand has exactly the entries of the result")
 
 
 def _always_stores(kernel: Kernel, number: int, others: frozenset[int]) -> bool:

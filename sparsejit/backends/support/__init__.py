@@ -59,6 +59,7 @@ from sparsejit.backends.support.floats import float_fmax as float_fmax
 from sparsejit.backends.support.floats import float_fmin as float_fmin
 from sparsejit.backends.support.floats import float_max as float_max
 from sparsejit.backends.support.floats import float_min as float_min
+from sparsejit.backends.support.floats import float_pow as float_pow
 from sparsejit.backends.support.floats import float_rem as float_rem
 from sparsejit.backends.support.floats import float_sign as float_sign
 from sparsejit.backends.support.halves import bf16_to_f32 as bf16_to_f32
@@ -144,6 +145,7 @@ __all__ = [
     "float_fmin",
     "float_max",
     "float_min",
+    "float_pow",
     "float_rem",
     "float_sign",
     "float_to_int8",
