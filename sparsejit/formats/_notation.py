@@ -94,6 +94,22 @@ def _parse_sum(scanner: _Scanner, names: list[str]) -> AffineExpr:
 
 
 def _parse_term(scanner: _Scanner, names: list[str]) -> AffineExpr:
+    expr = _parse_atom(scanner, names)
+    while scanner.peek() in ("floordiv", "mod", "*"):
+        match scanner.take():
+            case "*":
+                factor = _parse_atom(scanner, names)
+                if not (isinstance(expr, Constant) or isinstance(factor, Constant)):
+                    raise scanner.error("a product of two dimensions")
+                expr = mul(expr, factor)
+            case "floordiv":
+                expr = floordiv(expr, scanner.take_size("floordiv", "a positive number"))
+            case word:
+                expr = mod(expr, scanner.take_size(word, "a positive number"))
+    return expr
+
+
+def _parse_atom(scanner: _Scanner, names: list[str]) -> AffineExpr:
     token = scanner.take()
     if token == "(":
         scanner.depth += 1
@@ -102,20 +118,12 @@ def _parse_term(scanner: _Scanner, names: list[str]) -> AffineExpr:
         expr = _parse_sum(scanner, names)
         scanner.take(")")
         scanner.depth -= 1
-    elif token in names:
-        expr = Dim(names.index(token))
-    elif token.isascii() and token.isdecimal() and int(token[:11]) <= _LARGEST:
-        expr = Constant(int(token))
-    else:
-        raise scanner.error(f"unknown dimension {token!r}")
-    while scanner.peek() in ("floordiv", "mod", "*"):
-        op = scanner.take()
-        size = scanner.take_size(op, "a positive number")
-        if op == "*":
-            expr = mul(Constant(size), expr)
-        else:
-            expr = floordiv(expr, size) if op == "floordiv" else mod(expr, size)
-    return expr
+        return expr
+    if token in names:
+        return Dim(names.index(token))
+    if token.isascii() and token.isdecimal() and int(token[:11]) <= _LARGEST:
+        return Constant(int(token))
+    raise scanner.error(f"unknown dimension {token!r}")
 
 
 def _parse_level_type(scanner: _Scanner) -> LevelType:
