@@ -225,7 +225,7 @@ class LoopNest:
         body = self._loop(depth, inner)
         if not body and self._sink.random_access:
             return ()
-        write = self._sink.store(state, total, None)
+        write = self._sink.store(inner, total, None)
         opened: Stmts = (loops.Let(total, self._sink.load(state), mutable=True),)
         if hit is None:
             return (*opened, *body, *write)
