@@ -184,4 +184,11 @@ def verify_loops(func: LoopFunc, after: str = "") -> None:
     for rule in LOOP_RULES:
         for what in rule(func):
             name = rule.__name__.replace("_", " ")
-            raise VerificationError(name, what, ir_text=print_loops(func), after=after)
+            raise VerificationError(name, what, ir_text=_text(func), after=after)
+
+
+def _text(func: LoopFunc) -> str:
+    try:
+        return print_loops(func)
+    except IndexError:  # the shape of a result reads an extent that is not there
+        return repr(func)
