@@ -92,7 +92,7 @@ def _tensor(members: Mapping[str, Array]) -> SparseTensor:
         tuple(members.get(f"positions_{level}") for level in levels),
         tuple(members.get(f"coordinates_{level}") for level in levels),
         members["values"].view(dtype),
-        fill_value=members["fill_value"].view(dtype)[0],
+        fill_value=members["fill_value"].view(dtype).reshape(())[()],
     )
 
 

@@ -57,8 +57,7 @@ def clip(word: bytes) -> str:
     >>> clip(b"12x")
     "'12x'"
     """
-    shown = word.decode("ascii", "backslashreplace")
-    return repr(shown if len(shown) <= 40 else shown[:37] + "...")
+    return repr(word if len(word) <= 40 else word[:37] + b"...")[1:]
 
 
 def load_bytes(path: Path) -> bytes:
