@@ -18,7 +18,15 @@ from sparsejit.ir.scalar import Const
 from sparsejit.ir.tensor import TensorFunc
 from sparsejit.ir.types import DType
 
-__all__ = ["ArgumentKind", "ArgumentSpec", "ResultRef", "Slot", "TraceOptions", "Traced", "guards_hold"]
+__all__ = [
+    "ArgumentKind",
+    "ArgumentSpec",
+    "ResultRef",
+    "Slot",
+    "TraceOptions",
+    "Traced",
+    "guards_hold",
+]
 
 
 class ArgumentKind(Enum):

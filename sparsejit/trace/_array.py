@@ -1,0 +1,215 @@
+"""``Array``: what a traced operand, intermediate or result is, without its operators.
+
+An array stands for a cell, which holds the present content, seen through a view. ``read`` gives an
+expression of the content, ``force`` its SSA value, ``store`` replaces it (through the view: the
+base's). Operators and NumPy's protocols are in ``_tracer``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sparsejit.affine import AffineExpr, Constant, Dim
+from sparsejit.errors import Location, TraceError, UnsupportedError
+from sparsejit.formats import Dense, Format
+from sparsejit.ir.tensor import ExtractSlice, InsertSlice, Value
+from sparsejit.ir.types import DType, TensorType
+from sparsejit.trace._context import Cell, Deferred, Trace, Unassigned, check_alive
+from sparsejit.trace._emit import Term, accumulate, elementwise_into, fresh
+from sparsejit.trace._locations import caller
+from sparsejit.trace._pointwise import Pointwise, cast, of_value, size_of, substituted
+from sparsejit.trace._views import View, whole
+
+__all__ = ["Array", "content_of", "force_cell"]
+
+_LARGEST = 48
+"""Expressions of more nodes are computed before they are used further, so that none explodes."""
+
+
+def content_of(trace: Trace, cell: Cell) -> Pointwise:
+    """Return the content of ``cell`` as an expression; what is deferred is emitted."""
+    if not isinstance(cell.content, Pointwise) or size_of(cell.content) > _LARGEST:
+        force_cell(trace, cell)
+    assert isinstance(cell.content, Pointwise)
+    return cell.content
+
+
+def force_cell(trace: Trace, cell: Cell, format: Format | None = None) -> Value:
+    """Return the SSA value of the content; it is computed when there is none yet.
+
+    ``format`` is that of a value computed now.
+    """
+    content = cell.content
+    if isinstance(content, Unassigned):
+        raise unassigned()
+    if isinstance(content, Deferred):
+        value = content.emit(format)
+    else:
+        known = _whole_value(trace, cell, content)
+        if known is not None:
+            return known
+        extents = dict(enumerate(cell.shape))
+        value = fresh(trace, Term(content), cell.shape, extents, format, caller())
+    weak = isinstance(content, Pointwise) and content.weak
+    made = of_value(value)
+    cell.content = Pointwise(made.body, made.accesses, made.dtype, weak)
+    return value
+
+
+def _whole_value(trace: Trace, cell: Cell, content: Pointwise) -> Value | None:
+    """Return the value that ``content`` is, untransposed and whole."""
+    view = content.view
+    if view is None or view.index != tuple(Dim(d) for d in range(len(cell.shape))):
+        return None
+    extents = trace.extents
+    same = all(map(extents.same, view.value.type.shape, cell.shape))
+    return view.value if same else None
+
+
+def unassigned() -> TraceError:
+    """Return the error for an output that is used before it has a content."""
+    return TraceError(
+        "an output is used before it is assigned",
+        hint="assign to it first, as in M[i, j] = ...",
+        location=caller(),
+    )
+
+
+class Array:
+    """A traced array: a view of a cell's content. Not for users; see ``ArrayTracer``."""
+
+    __slots__ = ("_cell", "_inplace", "_trace", "_view")
+
+    def __init__(self, trace: Trace, cell: Cell, view: View | None = None) -> None:
+        self._trace = trace
+        self._cell = cell
+        self._view = view
+        # Of ``x[0] + e`` written ``x[0] += e``: what is updated, until the assignment follows.
+        self._inplace: object = None
+
+    @property
+    def extents(self) -> tuple[AffineExpr, ...]:
+        """The extent expressions, one a dimension."""
+        if isinstance(self._cell.content, Unassigned):
+            raise unassigned()
+        shape = self._cell.shape if self._view is None else self._view.shape
+        return tuple(self._trace.extents.resolve(extent) for extent in shape)
+
+    @property
+    def element_type(self) -> DType:
+        """The element type."""
+        dtype = self._cell.content.dtype
+        if dtype is None:
+            raise unassigned()
+        return dtype
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the present content is a plain dense value, which views can alias."""
+        return force_cell(self._trace, self._cell).type.is_dense
+
+    def read(self) -> Pointwise:
+        """Return the present content as an expression over the dimensions of this array."""
+        check_alive(self._trace, "a traced array")
+        view = self._view
+        if view is None:
+            return content_of(self._trace, self._cell)
+        if view.is_whole(self._cell.shape, self._trace.extents):
+            places = _index(view, drops=False)
+            moved = {d: place for d, place in enumerate(places) if place != Dim(d)}
+            return substituted(content_of(self._trace, self._cell), moved)
+        value = force_cell(self._trace, self._cell)
+        sliced = _extract(self._trace, value, view)
+        return of_value(sliced, _index(view, drops=value.type.is_dense))
+
+    def force(self, format: Format | None = None) -> Value:
+        """Return the present content as an SSA value, in ``format`` if it is computed now."""
+        check_alive(self._trace, "a traced array")
+        if self._view is None:
+            return force_cell(self._trace, self._cell, format)
+        return force_cell(self._trace, Cell(self.extents, self.read()), format)
+
+    def viewed(self, view: View) -> Array:
+        """Return the array that sees the same cell through ``view``."""
+        made = self._trace.array(self._cell)
+        made._view = view
+        return made
+
+    @property
+    def present_view(self) -> View:
+        """The view, spelled out also where it is everything."""
+        return whole(self._cell.shape) if self._view is None else self._view
+
+    # ------------------------------------------------------------ writing
+
+    def store(
+        self,
+        terms: Sequence[Term],
+        extents: Mapping[int, AffineExpr],
+        overwrite: bool,
+        location: Location | None,
+    ) -> None:
+        """Replace the content by terms over this array's dimensions (``overwrite``), or add them.
+
+        Terms without reduction come in one; reductions have the dtype of this array.
+        """
+        trace, cell = self._trace, self._cell
+        check_alive(trace, "a traced array")
+        base = force_cell(trace, cell)
+        if not base.type.is_dense:
+            name = f" {base.name!r}" if cell.param is not None else ""
+            raise UnsupportedError(
+                f"assignment to the sparse tensor{name} is not built",
+                hint="assign to a dense array, or return a new tensor",
+                location=location,
+            )
+        view = self.present_view
+        is_whole = view.is_whole(cell.shape, trace.extents)
+        dest = base if is_whole else _extract(trace, base, view)
+        # A new axis has one coordinate, 0, and no dimension of the destination.
+        zero: dict[int, AffineExpr] = {r: Constant(0) for r, a in enumerate(view.axes) if a is None}
+        at = _index(view, drops=not is_whole)
+        for term in terms:
+            part = cast(substituted(term.part, zero), base.type.dtype)
+            if overwrite and not term.reduced:
+                dest = elementwise_into(trace, part, extents, dest, at, location)
+            else:
+                moved = Term(part, term.reduced, term.op, term.negated)
+                dest = accumulate(trace, moved, extents, dest, at, location)
+        if not is_whole:
+            dest = _insert(trace, dest, base, view)
+        cell.content = of_value(dest)
+        cell.assigned = True
+
+
+def _offsets(
+    view: View,
+) -> tuple[tuple[AffineExpr, ...], tuple[AffineExpr, ...], tuple[int, ...]]:
+    offsets = tuple(picked.offset for picked in view.picked)
+    sizes = tuple(picked.size for picked in view.picked)
+    return offsets, sizes, tuple(picked.stride for picked in view.picked)
+
+
+def _extract(trace: Trace, value: Value, view: View) -> Value:
+    """Return the slice that a view takes, before its arrangement."""
+    offsets, sizes, strides = _offsets(view)
+    dropped = view.dropped if value.type.is_dense else ()
+    shape = tuple(size for d, size in enumerate(sizes) if d not in dropped)
+    format = Dense(len(shape)) if value.type.is_dense else value.type.format
+    result = trace.value(TensorType(shape, value.type.dtype, format, value.type.fill))
+    trace.ops.append(ExtractSlice(result, value, offsets, sizes, strides, dropped, caller()))
+    return result
+
+
+def _insert(trace: Trace, source: Value, dest: Value, view: View) -> Value:
+    offsets, sizes, strides = _offsets(view)
+    result = trace.value(dest.type)
+    op = InsertSlice(result, source, dest, offsets, sizes, strides, view.dropped, caller())
+    trace.ops.append(op)
+    return result
+
+
+def _index(view: View, drops: bool) -> tuple[AffineExpr, ...]:
+    """Return where a base (a slice of it where ``drops``) is accessed, over the view's dimensions."""
+    dims = [d for d in range(len(view.picked)) if not (drops and d in view.dropped)]
+    return tuple(Dim(view.axes.index(d)) if d in view.axes else Constant(0) for d in dims)

@@ -1,0 +1,206 @@
+"""The trace in progress: what has been emitted so far, and the state of the traced arrays.
+
+One ``Trace`` per call of ``trace``, found through a context variable, so that threads and nested
+calls do not see each other. Operations are appended here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sparsejit.affine import AffineExpr
+from sparsejit.errors import Location, TraceError
+from sparsejit.formats import Format
+from sparsejit.ir.facts import Fact, FactKind
+from sparsejit.ir.tensor import Empty, Op, Value
+from sparsejit.ir.types import DType, TensorType
+from sparsejit.trace._extents import Extents
+from sparsejit.trace._interface import ArgumentKind, ArgumentSpec, TraceOptions
+from sparsejit.trace._locations import caller
+from sparsejit.trace._pointwise import Pointwise, of_value
+
+if TYPE_CHECKING:
+    from sparsejit.trace._array import Array
+
+__all__ = [
+    "Cell",
+    "Deferred",
+    "Trace",
+    "Unassigned",
+    "check_alive",
+    "current_trace",
+    "in_trace",
+    "require_trace",
+]
+
+_FIRST_INDEX = 1 << 10
+"""Indices of index notation are numbered from here, dimensions of array expressions from 0."""
+
+
+@dataclass(slots=True)
+class Deferred:
+    """A fresh result that is emitted when it is needed, in the format that is then asked for."""
+
+    emit: Callable[[Format | None], Value]
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Unassigned:
+    """An output before its first assignment, with what is known of it."""
+
+    shape: tuple[AffineExpr, ...] | None
+    dtype: DType | None
+    format: Format | None
+
+
+@dataclass(slots=True)
+class Cell:
+    """What a name stands for at this moment of the trace; assignment replaces the content.
+
+    ``param`` is the number of the parameter whose object this is, ``assigned`` whether the function
+    has written to it. ``immutable``: a scalar, of which Python's ``s += e`` makes a new one.
+    """
+
+    shape: tuple[AffineExpr, ...]
+    content: Pointwise | Deferred | Unassigned
+    param: int | None = None
+    assigned: bool = False
+    immutable: bool = False
+
+
+class Trace:
+    """The state of one trace."""
+
+    def __init__(self, options: TraceOptions, make_array: Callable[..., Array]) -> None:
+        self.options = options
+        self.extents = Extents()
+        self.ops: list[Op] = []
+        self.params: list[Value] = []
+        self.cells: list[Cell] = []
+        self.kinds: list[ArgumentKind] = []
+        self.captured: list[object] = []
+        self.facts: list[Fact] = []
+        self.alive = True
+        self._make_array = make_array
+        self._numbers = 0
+        self._indices = _FIRST_INDEX
+        self._captured_at: dict[int, int] = {}
+        self.index_names: dict[int, str] = {}
+
+    # ------------------------------------------------------------ parameters
+
+    def add_param(self, spec: ArgumentSpec) -> Cell:
+        """Add a parameter of the tensor function and return its cell."""
+        number = len(self.params)
+        shape = tuple(
+            self.extents.symbol(number, dim, extent) for dim, extent in enumerate(spec.shape)
+        )
+        taken = {param.name for param in self.params}
+        name = spec.name
+        while name in taken or name.isdigit():
+            name += "_"
+        value = Value(name, TensorType(shape, spec.dtype, spec.format, spec.fill))
+        weak = spec.kind is ArgumentKind.PYTHON_SCALAR
+        content = of_value(value)
+        whole = Pointwise(content.body, content.accesses, content.dtype, weak)
+        cell = Cell(shape, whole, number, immutable=spec.kind is not ArgumentKind.ARRAY)
+        self.params.append(value)
+        self.cells.append(cell)
+        self.kinds.append(spec.kind)
+        return cell
+
+    def capture(self, obj: object, describe: Callable[[str], ArgumentSpec]) -> Cell:
+        """Return the cell of an object met in the function's body; the same object is one cell."""
+        number = self._captured_at.get(id(obj))
+        if number is None:
+            number = len(self.params)
+            self.add_param(describe(f"captured{len(self.captured)}"))
+            self.captured.append(obj)  # which keeps the identity from being reused
+            self._captured_at[id(obj)] = number
+        return self.cells[number]
+
+    # ------------------------------------------------------------ values and operations
+
+    def value(self, kind: TensorType) -> Value:
+        """Return a new value; names are made consecutive when the trace ends."""
+        self._numbers += 1
+        return Value(str(self._numbers - 1), kind)
+
+    def empty(self, kind: TensorType, location: Location | None) -> Value:
+        """Append ``Empty`` of a type."""
+        result = self.value(kind)
+        self.ops.append(Empty(result, location))
+        return result
+
+    def index_number(self) -> int:
+        """Return the number of a new index variable."""
+        self._indices += 1
+        return self._indices - 1
+
+    def array(self, cell: Cell) -> Array:
+        """Return a traced array that stands for ``cell``."""
+        return self._make_array(self, cell)
+
+    def pointwise(self, content: Pointwise | Deferred, shape: tuple[AffineExpr, ...]) -> Array:
+        """Return a new traced array."""
+        return self.array(Cell(shape, content, immutable=not shape))
+
+    # ------------------------------------------------------------ extents
+
+    def pin(self, expr: AffineExpr, what: str) -> int:
+        """Return the value of an extent, which becomes a constant of the trace; a fact says so."""
+        before = len(self.extents.static)
+        number = self.extents.pin(expr)
+        for param, dim in self.extents.static[before:]:
+            place = caller()
+            where = f" at {place.short}" if place is not None else ""
+            size = self.extents.pin(self.params[param].type.shape[dim])
+            text = f"dimension {dim} is {size} in this trace: {what}{where} needs the number"
+            self.facts.append(Fact(FactKind.SHAPE, self.params[param].name, text))
+        return number
+
+
+_current: ContextVar[Trace | None] = ContextVar("sparsejit_trace", default=None)
+
+
+def current_trace() -> Trace | None:
+    """Return the trace in progress in this thread, or None."""
+    return _current.get()
+
+
+def require_trace(what: str) -> Trace:
+    """Return the trace in progress; ``TraceError`` outside of one."""
+    found = _current.get()
+    if found is None:
+        raise TraceError(
+            f"{what} was called outside of a traced function",
+            hint="use it inside a @sparse_jit function",
+            location=caller(),
+        )
+    return found
+
+
+@contextmanager
+def in_trace(trace: Trace) -> Iterator[None]:
+    """Make ``trace`` the one in progress; when it ends, its arrays are dead."""
+    token = _current.set(trace)
+    try:
+        yield
+    finally:
+        trace.alive = False
+        _current.reset(token)
+
+
+def check_alive(trace: Trace, what: Any) -> None:
+    """Raise ``TraceError`` where an array is used after, or outside of, the trace it belongs to."""
+    if _current.get() is not trace:
+        raise TraceError(
+            f"{what} was kept from an earlier trace",
+            hint="return it from the function instead of storing it elsewhere",
+            location=caller(),
+        )

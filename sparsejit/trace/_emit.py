@@ -1,0 +1,329 @@
+"""From expressions to operations: every ``Generic`` of a trace is made here.
+
+In: terms, each a ``Pointwise`` with the variables it is reduced over; the variables of the result
+are 0, 1, ... in the order of its dimensions. Out: the value of the result, either fresh (``Empty``,
+for a dense accumulation a ``Generic`` that fills it, then the computation) or built from the
+destination's old value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sparsejit.affine import AffineExpr, AffineMap, Dim, dims_of, substitute
+from sparsejit.errors import Location, TensorTypeError
+from sparsejit.formats import Dense, Format
+from sparsejit.ir.fold import identity_const, zero_of
+from sparsejit.ir.ops import BinaryOp, UnaryOp
+from sparsejit.ir.scalar import (
+    Arg,
+    Binary,
+    Const,
+    Coordinate,
+    ScalarExpr,
+    Select,
+    Stored,
+    Unary,
+    map_leaves,
+)
+from sparsejit.ir.tensor import Convert, Generic, Value
+from sparsejit.ir.types import DType, IteratorType, TensorType
+from sparsejit.trace._context import Trace
+from sparsejit.trace._pointwise import Pointwise, cast, of_value, pruned, substituted
+from sparsejit.trace._result_formats import Layout, absent_fill, result_layout
+from sparsejit.trace._ufuncs import apply
+
+__all__ = ["Term", "accumulate", "elementwise_into", "fresh", "fresh_sum", "summed"]
+
+Body = Callable[[ScalarExpr, ScalarExpr], ScalarExpr]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """``part`` combined by ``op`` over the variables ``reduced``; subtracted when ``negated``."""
+
+    part: Pointwise
+    reduced: tuple[int, ...] = ()
+    op: BinaryOp = BinaryOp.ADD
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Loops:
+    """The variables that loops run over, results first, and the extent of each."""
+
+    order: tuple[int, ...]
+    extents: tuple[AffineExpr, ...]
+
+    @staticmethod
+    def of(rank: int, reduced: Sequence[int], extents: Mapping[int, AffineExpr]) -> Loops:
+        order = (*range(rank), *reduced)
+        return Loops(order, tuple(extents[variable] for variable in order))
+
+
+def _generic(
+    trace: Trace,
+    part: Pointwise,
+    loops: Loops,
+    dest: Value,
+    dest_index: tuple[AffineExpr, ...],
+    body: Body,
+    location: Location | None,
+) -> Value:
+    """Append a ``Generic`` whose element is ``body(out, element of part)``."""
+    part = pruned(part)
+    numbers: dict[int, AffineExpr] = {variable: Dim(n) for n, variable in enumerate(loops.order)}
+
+    def leaf(inner: ScalarExpr) -> ScalarExpr:
+        if isinstance(inner, Coordinate):
+            return Coordinate(loops.order.index(inner.loop))
+        return inner
+
+    count = len(loops.order)
+    indices = (*(access.index for access in part.accesses), dest_index)
+    maps = tuple(
+        AffineMap(count, tuple(substitute(expr, numbers) for expr in index)) for index in indices
+    )
+    written = {dim for expr in maps[-1].results for dim in dims_of(expr)}
+    kinds = tuple(
+        IteratorType.PARALLEL if n in written else IteratorType.REDUCTION for n in range(count)
+    )
+    element = body(Arg(len(part.accesses)), map_leaves(part.body, leaf))
+    result = trace.value(dest.type)
+    inputs = tuple(access.value for access in part.accesses)
+    op = Generic(result, inputs, dest, maps, kinds, loops.extents, element, location)
+    trace.ops.append(op)
+    return result
+
+
+def _replace(out: ScalarExpr, element: ScalarExpr) -> ScalarExpr:
+    return element
+
+
+def _combined(term: Term, dtype: DType) -> Body:
+    """Return the body that accumulates; a computation at stored entries only stays one."""
+    op = term.op
+    identity = identity_const(op, dtype)
+
+    def body(out: ScalarExpr, element: ScalarExpr) -> ScalarExpr:
+        match element:
+            case Select(Stored() as stored, then, Const() as orelse) if _same(orelse, identity):
+                return Select(stored, combine(out, then), out)
+            case _:
+                return combine(out, element)
+
+    def combine(out: ScalarExpr, element: ScalarExpr) -> ScalarExpr:
+        if term.negated and not term.reduced:
+            return Binary(BinaryOp.SUB, out, element)
+        # Negated terms of a reduction are added: subtraction is not associative.
+        return Binary(op, out, Unary(UnaryOp.NEG, element) if term.negated else element)
+
+    return body
+
+
+def _same(lhs: Const, rhs: Const | None) -> bool:
+    return rhs is not None and lhs.value == rhs.value
+
+
+def elementwise_into(
+    trace: Trace,
+    part: Pointwise,
+    extents: Mapping[int, AffineExpr],
+    dest: Value,
+    dest_index: tuple[AffineExpr, ...],
+    location: Location | None,
+) -> Value:
+    """Write ``part`` into ``dest`` at ``dest_index``, over the result variables in it."""
+    variables = sorted({dim for expr in dest_index for dim in dims_of(expr)})
+    loops = Loops(tuple(variables), tuple(extents[v] for v in variables))
+    return _generic(trace, part, loops, dest, dest_index, _replace, location)
+
+
+def accumulate(
+    trace: Trace,
+    term: Term,
+    extents: Mapping[int, AffineExpr],
+    dest: Value,
+    dest_index: tuple[AffineExpr, ...],
+    location: Location | None,
+) -> Value:
+    """Combine ``term`` onto what ``dest`` holds at ``dest_index``."""
+    variables = sorted({dim for expr in dest_index for dim in dims_of(expr)})
+    order = (*variables, *term.reduced)
+    loops = Loops(order, tuple(extents[v] for v in order))
+    body = _combined(term, dest.type.dtype)
+    return _generic(trace, term.part, loops, dest, dest_index, body, location)
+
+
+def _identity_index(rank: int) -> tuple[AffineExpr, ...]:
+    return tuple(Dim(d) for d in range(rank))
+
+
+def _type(shape: Sequence[AffineExpr], dtype: DType, layout: Layout) -> TensorType:
+    return TensorType(tuple(shape), dtype, layout.format, layout.fill)
+
+
+def _requested(format: Format, rank: int, location: Location | None) -> Format:
+    if format.ndim != rank:
+        raise TensorTypeError(
+            f"the requested output format ({format}) has rank {format.ndim}, the result rank {rank}",
+            hint="ask for a format of the result's rank",
+            location=location,
+        )
+    return format
+
+
+def fresh(
+    trace: Trace,
+    term: Term,
+    shape: Sequence[AffineExpr],
+    extents: Mapping[int, AffineExpr],
+    format: Format | None,
+    location: Location | None,
+) -> Value:
+    """Compute one term into a new tensor of ``shape``; ``format`` None is inferred."""
+    rank, part = len(shape), term.part
+    reduction = term.op if term.reduced else None
+    layout = result_layout(part, range(rank), reduction)
+    if format is not None:
+        wanted = _requested(format, rank, location)
+        fill = absent_fill(part) or zero_of(part.dtype)
+        layout = Layout(wanted, zero_of(part.dtype) if wanted.is_dense else fill)
+    at = _identity_index(rank)
+    if reduction is None:
+        dest = trace.empty(_type(shape, part.dtype, layout), location)
+        return elementwise_into(trace, part, extents, dest, at, location)
+    identity = identity_const(reduction, part.dtype)
+    if not layout.format.is_dense and not _same(layout.fill, identity):
+        # What is not stored would be the identity, not the fill: reduce densely, then convert.
+        dense = fresh(trace, term, shape, extents, Dense(rank), location)
+        result = trace.value(_type(shape, part.dtype, Layout(layout.format, zero_of(part.dtype))))
+        trace.ops.append(Convert(result, dense, location))
+        return result
+    dest = trace.empty(_type(shape, part.dtype, layout), location)
+    if layout.format.is_dense and identity is not None:
+        dest = fill_with(trace, identity, extents, dest, at, location)
+    return accumulate(trace, term, extents, dest, at, location)
+
+
+def fill_with(
+    trace: Trace,
+    value: Const,
+    extents: Mapping[int, AffineExpr],
+    dest: Value,
+    dest_index: tuple[AffineExpr, ...],
+    location: Location | None,
+) -> Value:
+    """Write a constant at ``dest_index``."""
+    return elementwise_into(
+        trace, Pointwise(value, (), value.dtype), extents, dest, dest_index, location
+    )
+
+
+# ---------------------------------------------------------------- several terms
+
+
+def signed_sum(parts: Sequence[tuple[bool, Pointwise]]) -> Pointwise:
+    """Return the sum of expressions, each with whether it is subtracted, left to right."""
+    total: Pointwise | None = None
+    for negated, part in parts:
+        if total is None:
+            total = apply(np.negative, (part,)) if negated else part
+        else:
+            total = apply(np.subtract if negated else np.add, (total, part))
+    assert total is not None
+    return total
+
+
+def summed(
+    trace: Trace,
+    term: Term,
+    shape: Sequence[AffineExpr],
+    extents: Mapping[int, AffineExpr],
+    location: Location | None,
+) -> Term:
+    """Return ``term`` with its reduction computed, into a tensor of its own variables.
+
+    The tensor has only the result variables that the term depends on; the others broadcast.
+    """
+    if not term.reduced:
+        return term
+    used = {
+        dim for access in term.part.accesses for index in access.index for dim in dims_of(index)
+    }
+    used |= _coordinates(term.part.body)
+    kept = [dim for dim in range(len(shape)) if dim in used]
+    moved: dict[int, AffineExpr] = {dim: Dim(n) for n, dim in enumerate(kept)}
+    local = {n: extents[dim] for n, dim in enumerate(kept)}
+    local.update({variable: extents[variable] for variable in term.reduced})
+    inner = replace(term, part=substituted(term.part, moved), negated=False)
+    value = fresh(trace, inner, [shape[dim] for dim in kept], local, None, location)
+    part = of_value(value, [Dim(dim) for dim in kept])
+    return Term(part, negated=term.negated)
+
+
+def _coordinates(body: ScalarExpr) -> set[int]:
+    found: set[int] = set()
+
+    def leaf(inner: ScalarExpr) -> ScalarExpr:
+        if isinstance(inner, Coordinate):
+            found.add(inner.loop)
+        return inner
+
+    map_leaves(body, leaf)
+    return found
+
+
+def fresh_sum(
+    trace: Trace,
+    terms: Sequence[Term],
+    shape: Sequence[AffineExpr],
+    extents: Mapping[int, AffineExpr],
+    dtype: DType,
+    format: Format | None,
+    location: Location | None,
+) -> Value:
+    """Compute a sum of terms into a new tensor of ``dtype``.
+
+    Terms without reduction make one ``Generic``; into a dense result each reduction accumulates,
+    for a sparse one the reductions are computed first and added elementwise.
+    """
+    if len(terms) == 1 and terms[0].op is BinaryOp.ADD and terms[0].negated:
+        positive = apply(np.negative, (terms[0].part,))
+        terms = (replace(terms[0], part=positive, negated=False),)
+    if len(terms) == 1 and not terms[0].negated and terms[0].part.dtype is dtype:
+        return fresh(trace, terms[0], shape, extents, format, location)
+    plain = [(term.negated, term.part) for term in terms if not term.reduced]
+    joint = all(
+        term.op is BinaryOp.ADD and term.part.dtype is dtype for term in terms if term.reduced
+    )
+    dense = (format is None or format.is_dense) and _all_dense(terms, shape, plain)
+    if not (joint and dense):
+        done = [summed(trace, term, shape, extents, location) for term in terms]
+        total = signed_sum([(term.negated, term.part) for term in done])
+        return fresh(trace, Term(cast(total, dtype)), shape, extents, format, location)
+    kind = TensorType(tuple(shape), dtype, Dense(len(shape)), zero_of(dtype))
+    dest, at = trace.empty(kind, location), _identity_index(len(shape))
+    if plain:
+        first = cast(signed_sum(plain), dtype)
+        dest = elementwise_into(trace, first, extents, dest, at, location)
+    else:
+        dest = fill_with(trace, zero_of(dtype), extents, dest, at, location)
+    for term in terms:
+        if term.reduced:
+            dest = accumulate(trace, term, extents, dest, at, location)
+    return dest
+
+
+def _all_dense(
+    terms: Sequence[Term], shape: Sequence[AffineExpr], plain: Sequence[tuple[bool, Pointwise]]
+) -> bool:
+    """Whether the sum is dense: one dense term is enough to make it so."""
+    result = range(len(shape))
+    layouts = [result_layout(term.part, result, term.op) for term in terms if term.reduced]
+    if plain:
+        layouts.append(result_layout(signed_sum(plain), result))
+    return any(layout.format.is_dense for layout in layouts)

@@ -1,0 +1,165 @@
+"""Extents: the symbols of a trace, which of them agree, and what was assumed about them.
+
+In: the concrete shapes of the traced call. Every parameter dimension gets a symbol; extents that
+must agree are unified, an extent that the user's Python code reads becomes a constant, and every
+other assumption that could differ in a later call with the same key is a guard (``>= 0``).
+Out: the final expression of each dimension over symbols numbered in order of appearance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparsejit.affine import (
+    AffineExpr,
+    Constant,
+    Dim,
+    add,
+    as_linear,
+    dims_of,
+    evaluate,
+    mul,
+    substitute,
+)
+
+__all__ = ["Extents", "difference", "tidy"]
+
+
+def difference(lhs: AffineExpr, rhs: AffineExpr) -> AffineExpr:
+    """Return ``lhs - rhs``, with like terms collected where both are linear.
+
+    >>> difference(add(Dim(0), Constant(3)), Dim(0))
+    Constant(value=3)
+    """
+    return tidy(add(lhs, mul(Constant(-1), rhs)))
+
+
+def tidy(expr: AffineExpr) -> AffineExpr:
+    """Return ``expr`` with like terms collected where it is linear."""
+    linear = as_linear(expr)
+    if linear is None:
+        return expr
+    made: AffineExpr = Constant(0)
+    for dim, factor in sorted(linear[0].items(), key=lambda term: (term[1] < 0, term[0])):
+        made = add(made, mul(Constant(factor), Dim(dim)))
+    return add(made, Constant(linear[1]))
+
+
+class Extents:
+    """The extent symbols of one trace.
+
+    Symbol ``s`` is dimension ``origins[s][1]`` of parameter ``origins[s][0]``.
+    """
+
+    def __init__(self) -> None:
+        self.numbers: list[int] = []
+        self.origins: list[tuple[int, int]] = []
+        self.guards: list[AffineExpr] = []
+        self.static: list[tuple[int, int]] = []
+        self._solved: dict[int, AffineExpr] = {}
+
+    def symbol(self, param: int, dim: int, number: int) -> AffineExpr:
+        """Return the extent of a parameter's dimension: a new symbol, or the constant 1."""
+        if number == 1:
+            return Constant(1)
+        self.numbers.append(number)
+        self.origins.append((param, dim))
+        return Dim(len(self.numbers) - 1)
+
+    def resolve(self, expr: AffineExpr) -> AffineExpr:
+        """Return ``expr`` over the symbols that are left."""
+        solved = {dim: self._solved[dim] for dim in dims_of(expr) if dim in self._solved}
+        return tidy(substitute(expr, solved)) if solved else expr
+
+    def number(self, expr: AffineExpr) -> int:
+        """Return the value of ``expr`` in the traced call."""
+        return evaluate(expr, self.numbers)
+
+    def same(self, lhs: AffineExpr, rhs: AffineExpr) -> bool:
+        """Return whether two extents are equal in every call."""
+        return difference(self.resolve(lhs), self.resolve(rhs)) == Constant(0)
+
+    def _solve(self, symbol: int, value: AffineExpr) -> None:
+        for known, expr in self._solved.items():
+            self._solved[known] = tidy(substitute(expr, {symbol: value}))
+        self._solved[symbol] = value
+
+    def unify(self, lhs: AffineExpr, rhs: AffineExpr) -> bool:
+        """Make two extents one; False, and nothing done, when they differ in the traced call."""
+        left, right = self.resolve(lhs), self.resolve(rhs)
+        if self.number(left) != self.number(right):
+            return False
+        rest = difference(left, right)
+        if rest == Constant(0):
+            return True
+        linear = as_linear(rest)
+        terms = linear[0] if linear is not None else {}
+        # The later symbol is expressed by the earlier ones.
+        for symbol in sorted(
+            (dim for dim, factor in terms.items() if abs(factor) == 1), reverse=True
+        ):
+            others = difference(rest, mul(Constant(terms[symbol]), Dim(symbol)))
+            self._solve(symbol, tidy(mul(Constant(-terms[symbol]), others)))
+            return True
+        for one, other in ((left, right), (right, left)):
+            if isinstance(one, Dim) and one.index not in dims_of(other):
+                self._solve(one.index, other)
+                return True
+        self.guard(rest)
+        self.guard(mul(Constant(-1), rest))
+        return True
+
+    def guard(self, expr: AffineExpr) -> None:
+        """Assume ``expr >= 0``, which holds in the traced call, of all calls that share the trace."""
+        rest = self.resolve(expr)
+        if not isinstance(rest, Constant) and not _never_negative(rest) and rest not in self.guards:
+            self.guards.append(rest)
+
+    def holds(self, expr: AffineExpr) -> bool:
+        """Return whether ``expr >= 0`` in the traced call, and assume the same of all others."""
+        resolved = self.resolve(expr)
+        if self.number(resolved) >= 0:
+            self.guard(resolved)
+            return True
+        self.guard(difference(Constant(-1), resolved))
+        return False
+
+    def is_one(self, expr: AffineExpr) -> bool:
+        """Return whether an extent is 1; of a computed one this is an assumption."""
+        resolved = self.resolve(expr)
+        if isinstance(resolved, Constant | Dim):
+            return resolved == Constant(1)
+        if self.number(resolved) == 1:
+            return self.unify(resolved, Constant(1))
+        self.holds(difference(resolved, Constant(2)))
+        return False
+
+    def pin(self, expr: AffineExpr) -> int:
+        """Return the value of ``expr``, which becomes a constant of the trace."""
+        resolved = self.resolve(expr)
+        for symbol in sorted(dims_of(resolved)):
+            self._solve(symbol, Constant(self.numbers[symbol]))
+            self.static.append(self.origins[symbol])
+        return self.number(resolved)
+
+    def final(self, shapes: Sequence[Sequence[AffineExpr]]) -> tuple[dict[int, AffineExpr], int]:
+        """Return what each symbol becomes, and how many are left, numbered as ``shapes`` need them.
+
+        A symbol is kept when some parameter dimension is that symbol alone; there is always one.
+        """
+        kept: dict[int, AffineExpr] = {}
+        for shape in shapes:
+            for extent in shape:
+                resolved = self.resolve(extent)
+                if isinstance(resolved, Dim) and resolved.index not in kept:
+                    kept[resolved.index] = Dim(len(kept))
+        whole = {
+            symbol: substitute(self.resolve(Dim(symbol)), kept)
+            for symbol in range(len(self.numbers))
+        }
+        return whole, len(kept)
+
+
+def _never_negative(expr: AffineExpr) -> bool:
+    linear = as_linear(expr)
+    return linear is not None and linear[1] >= 0 and all(f >= 0 for f in linear[0].values())

@@ -1,0 +1,383 @@
+"""Array functions and methods, with NumPy's meaning and arguments.
+
+In: traced arrays and what combines with them. Out: traced arrays. Rearrangements of dense arrays are
+views; everything else is a new array that is computed when it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from sparsejit.affine import AffineExpr, Constant, Dim
+from sparsejit.errors import TensorTypeError, UnsupportedError
+from sparsejit.formats import Format
+from sparsejit.ir.types import DType
+from sparsejit.trace._array import Array
+from sparsejit.trace._context import Cell, Trace, Unassigned, require_trace
+from sparsejit.trace._einsum import contract
+from sparsejit.trace._elementwise import elementwise, on_arrays
+from sparsejit.trace._extents import difference
+from sparsejit.trace._locations import caller
+from sparsejit.trace._operands import as_array, shape_text
+from sparsejit.trace._operands import broadcast_to as spread
+from sparsejit.trace._pointwise import cast, constant_of, substituted
+from sparsejit.trace._promotion import dtype_of_numpy
+from sparsejit.trace._reductions import checked_axes
+from sparsejit.trace._subscripts import Subscripts, matmul_subscripts
+from sparsejit.trace._symbolic import as_extent
+from sparsejit.trace._ufuncs import apply
+
+
+def _array(what: str, obj: Any) -> tuple[Trace, Array]:
+    trace = require_trace(what)
+    return trace, as_array(trace, obj)
+
+
+# ---------------------------------------------------------------- products
+
+
+def _letters(count: int, start: int = 0) -> tuple[str, ...]:
+    return tuple(f"x{n}" for n in range(start, start + count))
+
+
+def matmul(a: Any, b: Any) -> Any:
+    """``a @ b``: vectors, matrices and batches of them."""
+    trace, left = _array("matmul", a)
+    right = as_array(trace, b)
+    ranks = len(left.extents), len(right.extents)
+    if 0 in ranks:
+        raise TensorTypeError(
+            "matmul: an operand has rank 0", hint="use * to scale", location=caller()
+        )
+    inner = left.extents[-1], right.extents[-2 if ranks[1] > 1 else -1]
+    if not trace.extents.unify(*inner):
+        shapes = f"{shape_text(trace, left.extents)} and {shape_text(trace, right.extents)}"
+        raise TensorTypeError(
+            f"matmul: the inner extents of shapes {shapes} differ", location=caller()
+        )
+    return contract(trace, (left, right), matmul_subscripts(*ranks))
+
+
+def dot(a: Any, b: Any) -> Any:
+    """``np.dot``: the last axis of ``a`` with the second to last of ``b``."""
+    trace, left = _array("dot", a)
+    right = as_array(trace, b)
+    if not left.extents or not right.extents:
+        return elementwise(trace, lambda parts: apply(np.multiply, parts), (left, right))
+    axis = max(len(right.extents) - 2, 0)
+    return tensordot(left, right, axes=((len(left.extents) - 1,), (axis,)))
+
+
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    """``np.tensordot``: sums over pairs of axes (or the last and first ``axes`` ones)."""
+    trace, left = _array("tensordot", a)
+    right = as_array(trace, b)
+    ranks = len(left.extents), len(right.extents)
+    if isinstance(axes, int):
+        firsts: Any = tuple(range(ranks[0] - axes, ranks[0]))
+        seconds: Any = tuple(range(axes))
+    else:
+        firsts, seconds = axes
+    firsts = firsts if isinstance(firsts, tuple | list) else (firsts,)
+    seconds = seconds if isinstance(seconds, tuple | list) else (seconds,)
+    pairs = [
+        (checked_axes(f, ranks[0])[0], checked_axes(s, ranks[1])[0])
+        for f, s in zip(firsts, seconds, strict=True)
+    ]
+    one, two = list(_letters(ranks[0])), list(_letters(ranks[1], ranks[0]))
+    for first, second in pairs:
+        if not trace.extents.unify(left.extents[first], right.extents[second]):
+            raise TensorTypeError("shape-mismatch for sum in tensordot", location=caller())
+        two[second] = one[first]
+    gone = {one[first] for first, _ in pairs}
+    result = tuple(c for c in (*one, *two) if c not in gone)
+    return contract(trace, (left, right), Subscripts((tuple(one), tuple(two)), result, "tensordot"))
+
+
+def _flat(what: str, trace: Trace, array: Array) -> Array:
+    if len(array.extents) != 1:
+        raise UnsupportedError(
+            f"{what} of arrays of rank {len(array.extents)} is not built",
+            location=caller(),
+            reasons=("it flattens its operands, and reshape is not built",),
+        )
+    return array
+
+
+def outer(a: Any, b: Any) -> Any:
+    """``np.outer`` of two vectors."""
+    trace, left = _array("outer", a)
+    pair = (_flat("outer", trace, left), _flat("outer", trace, as_array(trace, b)))
+    return contract(trace, pair, Subscripts((("i",), ("j",)), ("i", "j"), "outer"))
+
+
+def inner(a: Any, b: Any) -> Any:
+    """``np.inner``: sums over the last axes."""
+    trace, left = _array("inner", a)
+    right = as_array(trace, b)
+    if not left.extents or not right.extents:
+        return dot(left, right)
+    return tensordot(left, right, axes=((len(left.extents) - 1,), (len(right.extents) - 1,)))
+
+
+def vdot(a: Any, b: Any) -> Any:
+    """``np.vdot`` of two vectors: the first one conjugated."""
+    trace, left = _array("vdot", a)
+    return dot(conj(_flat("vdot", trace, left)), _flat("vdot", trace, as_array(trace, b)))
+
+
+# ---------------------------------------------------------------- rearrangement
+
+
+def transpose(a: Any, axes: Any = None) -> Any:
+    """``np.transpose``: a view where the array is dense."""
+    trace, array = _array("transpose", a)
+    rank = len(array.extents)
+    order = tuple(reversed(range(rank)))
+    if axes is not None:
+        order = tuple(checked_axes(axis, rank)[0] for axis in axes)
+        if sorted(order) != list(range(rank)):
+            raise TensorTypeError("axes don't match array", location=caller())
+    return array.viewed(array.present_view.permuted(order))
+
+
+def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    """``np.swapaxes``."""
+    _, array = _array("swapaxes", a)
+    rank = len(array.extents)
+    first, second = checked_axes(axis1, rank)[0], checked_axes(axis2, rank)[0]
+    order = list(range(rank))
+    order[first], order[second] = order[second], order[first]
+    return array.viewed(array.present_view.permuted(order))
+
+
+def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+    """``np.moveaxis``."""
+    _, array = _array("moveaxis", a)
+    rank = len(array.extents)
+    many = isinstance(source, tuple | list)
+    sources = [checked_axes(s, rank)[0] for s in (source if many else (source,))]
+    places = [checked_axes(d, rank)[0] for d in (destination if many else (destination,))]
+    order = [d for d in range(rank) if d not in sources]
+    for place, axis in sorted(zip(places, sources, strict=True)):
+        order.insert(place, axis)
+    return array.viewed(array.present_view.permuted(order))
+
+
+def expand_dims(a: Any, axis: Any) -> Any:
+    """``np.expand_dims``: new axes of extent 1."""
+    _, array = _array("expand_dims", a)
+    count = len(axis) if isinstance(axis, tuple | list) else 1
+    view = array.present_view
+    for place in checked_axes(axis, len(array.extents) + count):
+        view = view.expanded(place)
+    return array.viewed(view)
+
+
+def squeeze(a: Any, axis: Any = None) -> Any:
+    """``np.squeeze``: without axes of extent 1."""
+    trace, array = _array("squeeze", a)
+    extents = array.extents
+    ones = tuple(d for d, extent in enumerate(extents) if trace.extents.is_one(extent))
+    axes = ones if axis is None else checked_axes(axis, len(extents))
+    if not set(axes) <= set(ones):
+        raise TensorTypeError(
+            "cannot select an axis to squeeze out which has size not equal to one",
+            location=caller(),
+        )
+    return array.viewed(array.present_view.without(axes))
+
+
+def checked_shape(trace: Trace, shape: Any) -> tuple[AffineExpr, ...]:
+    """Return a shape of integers and extents as expressions; ``TensorTypeError`` for others."""
+    given = shape if isinstance(shape, tuple | list) else (shape,)
+    made = [as_extent(int(e) if isinstance(e, np.integer) else e) for e in given]
+    found = tuple(extent for extent in made if extent is not None)
+    if len(found) != len(made) or any(trace.extents.number(e) < 0 for e in found):
+        raise TensorTypeError(
+            f"a shape has integers and extents such as A.shape[0], not {shape!r}", location=caller()
+        )
+    return found
+
+
+def broadcast_to(array: Any, shape: Any) -> Any:
+    """``np.broadcast_to``."""
+    trace, source = _array("broadcast_to", array)
+    wanted = checked_shape(trace, shape)
+    return trace.pointwise(spread(trace, source, wanted), wanted)
+
+
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """``np.diagonal``; the main one."""
+    trace, array = _array("diagonal", a)
+    rank = len(array.extents)
+    if rank < 2:
+        raise TensorTypeError(
+            "diag requires an array of at least two dimensions", location=caller()
+        )
+    first, second = checked_axes(axis1, rank)[0], checked_axes(axis2, rank)[0]
+    if offset > 0:
+        array = _shifted(array, second, offset)
+    elif offset < 0:
+        array = _shifted(array, first, -offset)
+    rows, columns = array.extents[first], array.extents[second]
+    shorter = rows if trace.extents.holds(difference(columns, rows)) else columns
+    rest = [d for d in range(rank) if d not in (first, second)]
+    moved: dict[int, AffineExpr] = {d: Dim(n) for n, d in enumerate(rest)}
+    moved[first] = moved[second] = Dim(len(rest))
+    shape = (*(array.extents[d] for d in rest), shorter)
+    return trace.pointwise(substituted(array.read(), moved), shape)
+
+
+def _shifted(array: Any, axis: int, offset: int) -> Array:
+    key = tuple(slice(offset, None) if d == axis else slice(None) for d in range(axis + 1))
+    shifted: Array = array[key]
+    return shifted
+
+
+def trace_of(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+    """``np.trace``: the sum of a diagonal."""
+    return METHODS["sum"](diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
+
+
+# ---------------------------------------------------------------- elementwise
+
+
+def _elementwise(what: str, ufunc: np.ufunc) -> Callable[..., Any]:
+    def function(*operands: Any) -> Any:
+        trace = require_trace(what)
+        return elementwise(trace, lambda parts: apply(ufunc, parts), operands)
+
+    function.__name__ = what
+    return function
+
+
+conj = _elementwise("conj", np.conjugate)
+
+
+def _part(what: str) -> Callable[..., Any]:
+    from sparsejit.ir.ops import UnaryOp
+    from sparsejit.trace._pointwise import unary
+
+    op = UnaryOp.REAL if what == "real" else UnaryOp.IMAG
+
+    def function(a: Any) -> Any:
+        trace = require_trace(what)
+
+        def rule(parts: Sequence[Any]) -> Any:
+            (part,) = parts
+            if part.dtype.is_complex:
+                return unary(op, part)
+            return part if what == "real" else constant_of(0, part.dtype)
+
+        return elementwise(trace, rule, (a,))
+
+    return function
+
+
+real = _part("real")
+imag = _part("imag")
+
+
+def astype(a: Any, dtype: Any, **options: Any) -> Any:
+    """``ndarray.astype``: always a new array."""
+    wanted = dtype_of_numpy(dtype)
+    trace = require_trace("astype")
+    return elementwise(trace, lambda parts: cast(parts[0], wanted), (a,))
+
+
+def copy(a: Any, **options: Any) -> Any:
+    """A new array with the present content."""
+    return elementwise(require_trace("copy"), lambda parts: parts[0], (a,))
+
+
+def clip(a: Any, a_min: Any = None, a_max: Any = None, **options: Any) -> Any:
+    """``np.clip``: the maximum with ``a_min``, then the minimum with ``a_max``."""
+    lower, upper = options.pop("min", a_min), options.pop("max", a_max)
+    if options:
+        raise UnsupportedError(f"clip with {', '.join(options)}= is not built", location=caller())
+    made = copy(a)
+    if lower is not None:
+        made = _elementwise("clip", np.maximum)(made, lower)
+    if upper is not None:
+        made = _elementwise("clip", np.minimum)(made, upper)
+    return made
+
+
+def round_(a: Any, decimals: int = 0) -> Any:
+    """``np.round`` to integers."""
+    if decimals != 0:
+        raise UnsupportedError("round with decimals is not built", location=caller())
+    return _elementwise("round", np.rint)(a)
+
+
+def full_like(a: Any, fill_value: Any, dtype: Any = None, **options: Any) -> Any:
+    """``np.full_like``: a dense array of one value."""
+    trace, array = _array("full_like", a)
+    wanted = array.element_type if dtype is None else dtype_of_numpy(dtype)
+    made = on_arrays(trace, lambda parts: cast(parts[0], wanted), (fill_value,))
+    return trace.pointwise(spread(trace, made, array.extents), array.extents)
+
+
+def zeros_like(a: Any, dtype: Any = None, **options: Any) -> Any:
+    """``np.zeros_like``, dense."""
+    return full_like(a, 0, dtype)
+
+
+def ones_like(a: Any, dtype: Any = None, **options: Any) -> Any:
+    """``np.ones_like``, dense."""
+    return full_like(a, 1, dtype)
+
+
+# ---------------------------------------------------------------- outputs
+
+
+def unassigned_cell(shape: tuple[AffineExpr, ...] | None, dtype: DType | None, format: Any) -> Cell:
+    """Return the cell of ``sj.output``."""
+    if format is not None and not isinstance(format, Format):
+        raise TensorTypeError(
+            f"format must be a sparsejit.Format, not {format!r}", location=caller()
+        )
+    if format is not None and shape is not None and format.ndim != len(shape):
+        raise TensorTypeError(
+            f"the format ({format}) has rank {format.ndim}, the shape rank {len(shape)}",
+            location=caller(),
+        )
+    return Cell(shape or (), Unassigned(shape, dtype, format))
+
+
+def start_output(output: Array, value: Any) -> None:
+    """Give an output that is assigned by slices its zeros."""
+    cell, trace = output._cell, output._trace
+    content = cell.content
+    if not isinstance(content, Unassigned):
+        return
+    array = as_array(trace, value)
+    dtype = content.dtype if content.dtype is not None else array.element_type
+    cell.shape = array.extents if content.shape is None else content.shape
+    cell.content = constant_of(0, dtype)
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    "astype": astype,
+    "clip": clip,
+    "conj": conj,
+    "conjugate": conj,
+    "copy": copy,
+    "diagonal": diagonal,
+    "dot": dot,
+    "multiply": _elementwise("multiply", np.multiply),
+    "round": round_,
+    "squeeze": squeeze,
+    "swapaxes": swapaxes,
+    "trace": trace_of,
+    "transpose": lambda a, *axes: transpose(
+        a, None if not axes or axes == (None,) else (axes[0] if len(axes) == 1 else axes)
+    ),
+}
+"""The methods of traced arrays; ``_reduce`` adds the reductions."""
+
+_ONE = Constant(1)

@@ -1,0 +1,171 @@
+"""The extents of indices: how far each index of a statement runs.
+
+In: the accesses of a statement. Out: an extent for each index variable, the largest that keeps every
+access inside its operand. Accesses by an index alone must agree; an affine access (``x[i + j]``)
+bounds the index that nothing else bounds, or shortens one that it alone contains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sparsejit.affine import AffineExpr, Constant, Dim, add, as_linear, dims_of, floordiv, mul
+from sparsejit.errors import TensorTypeError, TraceError, UnsupportedError
+from sparsejit.ir.tensor import ExtractSlice, Value
+from sparsejit.ir.types import TensorType
+from sparsejit.trace._context import Trace
+from sparsejit.trace._extents import difference, tidy
+from sparsejit.trace._locations import caller
+from sparsejit.trace._pointwise import Access, Pointwise
+
+__all__ = ["Bounds", "bounds_of", "index_extents", "within"]
+
+Bounds = list[tuple[AffineExpr, AffineExpr]]
+"""Pairs of an index expression and the extent of the dimension that it indexes."""
+
+
+def bounds_of(parts: Sequence[Pointwise]) -> Bounds:
+    """Return the index expressions of all accesses with the extents they index."""
+    found: Bounds = []
+    for part in parts:
+        for access in part.accesses:
+            pairs = zip(access.index, access.value.type.shape, strict=True)
+            found.extend(pair for pair in pairs if pair not in found)
+    return found
+
+
+def index_extents(trace: Trace, bounds: Bounds, names: Mapping[int, str]) -> dict[int, AffineExpr]:
+    """Return the extent of each index variable in ``bounds``.
+
+    Raises ``TensorTypeError`` where accesses disagree or leave an operand, ``TraceError`` where an
+    extent is not determined. ``names`` are the user's names of the variables.
+    """
+    extents: dict[int, AffineExpr] = {}
+    affine: Bounds = []
+    for index, extent in bounds:
+        match index:
+            case Dim(variable):
+                _plain(trace, extents, variable, extent, names)
+            case Constant():
+                pass
+            case _:
+                affine.append((index, extent))
+    # Those with one index come first: they may shorten it.
+    waiting = sorted(affine, key=lambda pair: len(dims_of(pair[0])))
+    while waiting:
+        ready = [pair for pair in waiting if len(dims_of(pair[0]) - set(extents)) <= 1]
+        if not ready:
+            unknown = sorted(names[v] for v in dims_of(waiting[0][0]) - set(extents))
+            raise TraceError(
+                f"the extents of {' and '.join(unknown)} are not determined",
+                hint="use all but one of them as the only index of a dimension somewhere",
+                location=caller(),
+            )
+        for index, extent in ready:
+            _affine(trace, extents, index, extent, names)
+        waiting = [pair for pair in waiting if pair not in ready]
+    return {v: trace.extents.resolve(extent) for v, extent in extents.items()}
+
+
+def _plain(
+    trace: Trace,
+    extents: dict[int, AffineExpr],
+    variable: int,
+    extent: AffineExpr,
+    names: Mapping[int, str],
+) -> None:
+    known = extents.setdefault(variable, extent)
+    if not trace.extents.unify(known, extent):
+        numbers = trace.extents.number(known), trace.extents.number(extent)
+        raise TensorTypeError(
+            f"index {names[variable]} runs over extents that differ: {numbers[0]} and {numbers[1]}",
+            location=caller(),
+        )
+
+
+def _span(
+    linear: Mapping[int, int], extents: Mapping[int, AffineExpr], skip: int | None, sign: int
+) -> AffineExpr:
+    """Return the extreme of the terms with this sign, over all indices but ``skip``."""
+    total: AffineExpr = Constant(0)
+    for variable, factor in linear.items():
+        if variable != skip and factor * sign > 0:
+            last = difference(extents[variable], Constant(1))
+            total = add(total, mul(Constant(factor), last))
+    return tidy(total)
+
+
+def _affine(
+    trace: Trace,
+    extents: dict[int, AffineExpr],
+    index: AffineExpr,
+    extent: AffineExpr,
+    names: Mapping[int, str],
+) -> None:
+    read = as_linear(index)
+    if read is None:
+        raise UnsupportedError("an index that is not linear is not built", location=caller())
+    linear, offset = read
+    unknown = [v for v in linear if v not in extents]
+    target = unknown[0] if unknown else (next(iter(linear)) if len(linear) == 1 else None)
+    highest = add(_span(linear, extents, target, 1), Constant(offset))
+    lowest = add(_span(linear, extents, target, -1), Constant(offset))
+    room = difference(difference(extent, Constant(1)), highest)
+    if target is not None:
+        factor = linear[target]
+        available = room if factor > 0 else lowest
+        if trace.extents.holds(available):
+            bound = add(floordiv(tidy(available), abs(factor)), Constant(1))
+        else:
+            bound = Constant(0)
+        known = extents.get(target)
+        if known is None or trace.extents.holds(difference(known, bound)):
+            extents[target] = tidy(bound)
+        # The other end is at the target's coordinate 0.
+        _inside(trace, lowest if factor > 0 else room, index, names)
+    else:
+        _inside(trace, lowest, index, names)
+        _inside(trace, room, index, names)
+
+
+def _inside(trace: Trace, room: AffineExpr, index: AffineExpr, names: Mapping[int, str]) -> None:
+    if not trace.extents.holds(room):
+        text = index_text(index, names)
+        raise TensorTypeError(f"the index {text} leaves its operand", location=caller())
+
+
+def index_text(index: AffineExpr, names: Mapping[int, str]) -> str:
+    """Return an index expression in the user's names."""
+    read = as_linear(index)
+    if read is None:
+        return "?"
+    linear, offset = read
+    parts = [names[v] if f == 1 else f"{f} * {names[v]}" for v, f in linear.items()]
+    if offset or not parts:
+        parts.append(str(offset))
+    return " + ".join(parts).replace("+ -", "- ")
+
+
+def within(trace: Trace, part: Pointwise, extents: Mapping[int, AffineExpr]) -> Pointwise:
+    """Return ``part`` with sparse operands cut to what the indices reach.
+
+    A loop over a sparse operand visits what is stored, also beyond the extent of a loop that a
+    shorter access bounds.
+    """
+    accesses = tuple(_cut(trace, access, extents) for access in part.accesses)
+    return Pointwise(part.body, accesses, part.dtype, part.weak)
+
+
+def _cut(trace: Trace, access: Access, extents: Mapping[int, AffineExpr]) -> Access:
+    kind = access.value.type
+    sizes = tuple(
+        extents[index.index] if isinstance(index, Dim) else extent
+        for index, extent in zip(access.index, kind.shape, strict=True)
+    )
+    if kind.is_dense or all(map(trace.extents.same, sizes, kind.shape)):
+        return access
+    result: Value = trace.value(TensorType(sizes, kind.dtype, kind.format, kind.fill))
+    zeros = (Constant(0),) * len(sizes)
+    ones = (1,) * len(sizes)
+    trace.ops.append(ExtractSlice(result, access.value, zeros, sizes, ones, (), caller()))
+    return Access(result, access.index)

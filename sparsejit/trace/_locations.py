@@ -1,0 +1,45 @@
+"""Where in the user's source an operation was written.
+
+Out: the innermost frame of the calling stack that is neither sparsejit's own nor NumPy's or
+SciPy's, so that a message points at the line the user wrote, also through ``np.exp(A)``.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import scipy
+
+from sparsejit.errors import Location
+
+__all__ = ["caller"]
+
+_PACKAGES = tuple(
+    str(Path(file).resolve().parent) + "/"
+    for file in (str(Path(__file__).resolve().parent), np.__file__, scipy.__file__)
+    if file is not None
+)
+
+
+@lru_cache(maxsize=4096)
+def _is_internal(filename: str) -> bool:
+    return filename.startswith(_PACKAGES) or filename.startswith("<__array_function__")
+
+
+def caller() -> Location | None:
+    """Return the place of the innermost frame outside of sparsejit, NumPy and SciPy.
+
+    >>> caller().line
+    1
+    """
+    frame = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if not _is_internal(code.co_filename):
+            function = "" if code.co_name == "<module>" else code.co_name
+            return Location(code.co_filename, frame.f_lineno, function)
+        frame = frame.f_back  # type: ignore[assignment]  # None ends the walk
+    return None

@@ -1,0 +1,155 @@
+"""``sum``, ``min``, ``max``, ``prod``, ``any``, ``all`` and ``mean``: of arrays and over indices.
+
+In: an array and axes, or an indexed expression and the indices to reduce ``over``. Out: an array, or
+an indexed expression over the indices that are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sparsejit.affine import Dim
+from sparsejit.errors import TensorTypeError, TraceError, UnsupportedError
+from sparsejit.trace._context import Trace, require_trace
+from sparsejit.trace._functions import METHODS
+from sparsejit.trace._indexed import Index, Indexed, IndexedTerm, as_indexed, computed, single
+from sparsejit.trace._locations import caller
+from sparsejit.trace._operands import as_array
+from sparsejit.trace._pointwise import variables_of
+from sparsejit.trace._reductions import OPERATIONS, prepared, reduce_axes
+from sparsejit.trace._reductions import mean as mean_axes
+from sparsejit.trace._ufuncs import as_bool
+
+__all__ = ["all", "any", "max", "mean", "min", "prod", "reduction", "sum"]
+
+
+def _over(trace: Trace, over: Any) -> tuple[int, ...]:
+    given: Sequence[Any] = over if isinstance(over, tuple | list) else (over,)
+    numbers = []
+    for index in given:
+        if not isinstance(index, Index) or not isinstance(index.expr, Dim):
+            raise TensorTypeError("over= takes an index variable or several", location=caller())
+        numbers.append(index.expr.index)
+    return tuple(dict.fromkeys(numbers))
+
+
+def _indexed(trace: Trace, name: str, expr: Any, over: Any) -> Any:
+    numbers = _over(trace, over)
+    term = single(trace, as_indexed(trace, expr))
+    for number in numbers:
+        if number not in variables_of(term.part):
+            raise TraceError(
+                f"{name} over an index that the expression does not have: "
+                f"{trace.index_names[number]}",
+                location=caller(),
+            )
+    part = (
+        as_bool(term.part)
+        if name in ("any", "all")
+        else prepared(name, term.part, term.part.dtype.value)
+    )
+    sums = tuple(tuple(g - set(numbers) for g in group) for group in term.sums)
+    made = IndexedTerm(part, False, numbers, OPERATIONS[name], sums)
+    if not made.variables:
+        done = computed(trace, made)
+        return trace.pointwise(done.part, ())
+    return Indexed(trace, (made,), None)
+
+
+def reduction(name: str, a: Any, axis: Any, over: Any, keepdims: Any, dtype: Any) -> Any:
+    """Return a reduction of an array over axes, or of an indexed expression over indices."""
+    trace = require_trace(name)
+    if isinstance(a, Indexed | Index):
+        if over is None:
+            raise TraceError(
+                f"{name} of an indexed expression needs the indices to reduce",
+                hint=f"write sj.{name}(expr, over=j)",
+                location=caller(),
+            )
+        return _indexed(trace, name, a, over)
+    if over is not None:
+        raise TraceError(
+            f"{name} over indices needs an indexed expression, not a whole array",
+            hint="index it, as in A[i, j], or use axis=",
+            location=caller(),
+        )
+    array = as_array(trace, a)
+    if name == "mean":
+        return mean_axes(trace, array, axis, bool(keepdims), dtype)
+    return reduce_axes(trace, name, array, axis, bool(keepdims), dtype)
+
+
+def sum(
+    a: Any, axis: Any = None, *, over: Any = None, dtype: Any = None, keepdims: bool = False
+) -> Any:
+    """The sum over axes of an array (``np.sum``), or over indices of an indexed expression.
+
+    ``sj.sum(A[i, k] * B[k, j], over=k)`` is an indexed expression over what is left; without free
+    indices it is a scalar. Small integers widen to 64 bits over axes, not over indices. Unstored
+    entries count with the fill value. Raises ``TraceError`` outside of a traced function.
+
+    >>> import sparsejit as sj
+    >>> @sj.sparse_jit
+    ... def norm(x):
+    ...     return sj.sum(x * x) ** 0.5
+    """
+    return reduction("sum", a, axis, over, keepdims, dtype)
+
+
+def prod(
+    a: Any, axis: Any = None, *, over: Any = None, dtype: Any = None, keepdims: bool = False
+) -> Any:
+    """The product over axes or indices; see ``sum``."""
+    return reduction("prod", a, axis, over, keepdims, dtype)
+
+
+def min(a: Any, axis: Any = None, *, over: Any = None, keepdims: bool = False) -> Any:
+    """The minimum over axes or indices; what is not stored counts. See ``sum``."""
+    return reduction("min", a, axis, over, keepdims, None)
+
+
+def max(a: Any, axis: Any = None, *, over: Any = None, keepdims: bool = False) -> Any:
+    """The maximum over axes or indices; what is not stored counts. See ``sum``."""
+    return reduction("max", a, axis, over, keepdims, None)
+
+
+def any(a: Any, axis: Any = None, *, over: Any = None, keepdims: bool = False) -> Any:
+    """Whether any element is not zero, over axes or indices. See ``sum``."""
+    return reduction("any", a, axis, over, keepdims, None)
+
+
+def all(a: Any, axis: Any = None, *, over: Any = None, keepdims: bool = False) -> Any:
+    """Whether all elements are not zero, over axes or indices. See ``sum``."""
+    return reduction("all", a, axis, over, keepdims, None)
+
+
+def mean(a: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+    """The mean over axes of an array: ``np.mean``, unstored entries included."""
+    return reduction("mean", a, axis, None, keepdims, dtype)
+
+
+def _numpy(name: str) -> Any:
+    """Return a reduction with the arguments of NumPy's function and method."""
+
+    def function(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        **rest: Any,
+    ) -> Any:
+        if name in ("min", "max", "any", "all"):  # they have no dtype before out
+            dtype, out, rest = None, dtype if dtype is not None else out, rest
+        given = [key for key, value in rest.items() if value is not None]
+        if out is not None or given:
+            words = ", ".join([*(["out"] if out is not None else []), *given])
+            raise UnsupportedError(f"{name} with {words}= is not built", location=caller())
+        return reduction(name, a, axis, None, keepdims, dtype)
+
+    function.__name__ = name
+    return function
+
+
+METHODS.update({name: _numpy(name) for name in (*OPERATIONS, "mean")})

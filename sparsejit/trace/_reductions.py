@@ -1,0 +1,148 @@
+"""Reductions of array expressions: sum, prod, min, max, mean, any, all.
+
+In: an array and the axes. Out: an array. The elementwise expression that is reduced is computed
+inside the reduction, in one ``Generic``. Types widen as NumPy widens them; what is not stored counts
+with its fill value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sparsejit.affine import AffineExpr, Constant, Dim, add
+from sparsejit.errors import TensorTypeError
+from sparsejit.ir.ops import BinaryOp
+from sparsejit.ir.types import DType
+from sparsejit.trace._array import Array
+from sparsejit.trace._context import Trace
+from sparsejit.trace._einsum import reduced
+from sparsejit.trace._emit import Term
+from sparsejit.trace._locations import caller
+from sparsejit.trace._pointwise import Pointwise, binary, cast, substituted
+from sparsejit.trace._promotion import dtype_of_numpy
+from sparsejit.trace._symbolic import extent_value
+from sparsejit.trace._ufuncs import as_bool
+
+__all__ = ["OPERATIONS", "checked_axes", "mean", "prepared", "reduce_axes", "widened"]
+
+OPERATIONS = {
+    "sum": BinaryOp.ADD,
+    "prod": BinaryOp.MUL,
+    "min": BinaryOp.MIN,
+    "max": BinaryOp.MAX,
+    "any": BinaryOp.OR,
+    "all": BinaryOp.AND,
+}
+
+
+def widened(dtype: DType) -> DType:
+    """Return the dtype of ``sum`` and ``prod``: small integers and bool become 64 bits wide.
+
+    >>> widened(DType.UINT8), widened(DType.FLOAT32)
+    (DType.UINT64, DType.FLOAT32)
+    """
+    if dtype.is_unsigned_integer:
+        return DType.UINT64
+    return DType.INT64 if dtype.is_integer or dtype is DType.BOOL else dtype
+
+
+def checked_axes(axis: Any, rank: int) -> tuple[int, ...]:
+    """Return the axes that ``axis`` (None, an integer or several) names, in order.
+
+    Raises ``TensorTypeError`` for an axis out of bounds or named twice.
+    """
+    if axis is None:
+        return tuple(range(rank))
+    given: Sequence[Any] = axis if isinstance(axis, tuple | list) else (axis,)
+    axes = []
+    for one in given:
+        try:
+            number = one.__index__()
+        except AttributeError:
+            raise TensorTypeError(
+                f"an axis is an integer, not {one!r}", location=caller()
+            ) from None
+        if not -rank <= number < rank:
+            raise TensorTypeError(
+                f"axis {number} is out of bounds for array of dimension {rank}", location=caller()
+            )
+        axes.append(number % rank)
+    if len(set(axes)) != len(axes):
+        raise TensorTypeError("duplicate value in 'axis'", location=caller())
+    return tuple(sorted(axes))
+
+
+def prepared(name: str, part: Pointwise, dtype: Any) -> Pointwise:
+    """Return the elements that a reduction combines, in the dtype it combines them in."""
+    if name in ("any", "all"):
+        return as_bool(part)
+    if dtype is not None:
+        return cast(part, dtype_of_numpy(dtype))
+    return cast(part, widened(part.dtype) if name in ("sum", "prod") else part.dtype)
+
+
+def _with_axes(
+    trace: Trace, array: Array, part: Pointwise, axes: Sequence[int], keepdims: bool, op: BinaryOp
+) -> Array:
+    shape = array.extents
+    kept = [d for d in range(len(shape)) if d not in axes]
+    # Dimensions that stay with extent 1 have one coordinate, 0, and no operand depends on it.
+    places = [d for d in range(len(shape)) if keepdims or d not in axes]
+    order = (*places, *(len(shape) + d for d in axes))
+    moved: dict[int, AffineExpr] = {d: Dim(places.index(d)) for d in kept}
+    rank = len(places)
+    extents: dict[int, AffineExpr] = {
+        n: Constant(1) if d in axes else shape[d] for n, d in enumerate(places)
+    }
+    for n, d in enumerate(axes):
+        moved[d] = Dim(rank + n)
+        extents[rank + n] = shape[d]
+    assert len(order) == len(extents)
+    term = Term(substituted(part, moved), tuple(rank + n for n in range(len(axes))), op)
+    return reduced(trace, term, rank, extents)
+
+
+def reduce_axes(
+    trace: Trace,
+    name: str,
+    array: Array,
+    axis: Any = None,
+    keepdims: bool = False,
+    dtype: Any = None,
+) -> Array:
+    """Return ``np.<name>(array, axis, keepdims=)`` for one of ``OPERATIONS``.
+
+    Raises ``TensorTypeError`` for a minimum or maximum over nothing.
+    """
+    axes = checked_axes(axis, len(array.extents))
+    part = prepared(name, array.read(), dtype)
+    if name in ("min", "max"):
+        for d in axes:
+            if not trace.extents.holds(add(array.extents[d], Constant(-1))):
+                raise TensorTypeError(
+                    f"zero-size array to reduction operation {name} which has no identity",
+                    location=caller(),
+                )
+    return _with_axes(trace, array, part, axes, keepdims, OPERATIONS[name])
+
+
+def mean(
+    trace: Trace, array: Array, axis: Any = None, keepdims: bool = False, dtype: Any = None
+) -> Array:
+    """Return ``np.mean``: integers in float64, 16-bit floats summed in float32."""
+    axes = checked_axes(axis, len(array.extents))
+    part = array.read()
+    discrete = part.dtype.is_integer or part.dtype is DType.BOOL
+    result = dtype_of_numpy(dtype) if dtype is not None else part.dtype
+    if dtype is None and discrete:
+        result = DType.FLOAT64
+    total = _with_axes(trace, array, cast(part, result.compute), axes, keepdims, BinaryOp.ADD)
+    content = total.read()
+    count = cast(extent_value(trace, Constant(1)), content.dtype)
+    for d in axes:
+        count = binary(
+            BinaryOp.MUL, count, cast(extent_value(trace, array.extents[d]), content.dtype)
+        )
+    quotient = cast(binary(BinaryOp.DIV, content, count), result)
+    return trace.pointwise(quotient, total.extents)

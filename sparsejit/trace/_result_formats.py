@@ -1,0 +1,298 @@
+"""Which format a fresh result has when the user names none, and its fill value.
+
+In: the computation as a ``Pointwise`` over variables, the variables of the result and those that are
+reduced. Out: a format without index widths and the fill value. A result that has the pattern of one
+operand keeps that operand's format; matrices of one format keep it; otherwise a dimension is
+compressed where the loop over it visits stored entries only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from sparsejit.affine import AffineExpr, Dim, FloorDiv, dims_of, substitute
+from sparsejit.formats import BSR, COO, CSC, CSR, DIA, Dense, Format, Level, LevelKind, LevelType
+from sparsejit.ir.fold import identity_const, zero_of
+from sparsejit.ir.ops import BinaryOp
+from sparsejit.ir.scalar import Const, ScalarExpr, Select, Stored
+from sparsejit.ir.simplify import Known, Missing, NoValue, Partial, simplify_absence
+from sparsejit.trace._pointwise import Access, Pointwise
+
+__all__ = ["Layout", "absent_fill", "permuted", "result_layout"]
+
+_COMPRESSED = LevelType(LevelKind.COMPRESSED)
+_DENSE = LevelType(LevelKind.DENSE)
+_SLOTTED = (LevelKind.PADDED, LevelKind.STRUCTURED)
+"""Levels with a fixed number of slots: a union or a product need not fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The format of a result and the value of what it does not store."""
+
+    format: Format
+    fill: Const
+
+
+def permuted(fmt: Format, order: Sequence[int]) -> Format:
+    """Return ``fmt`` of the tensor whose dimension ``order[d]`` is dimension ``d`` of the old one.
+
+    >>> from sparsejit.formats import CSC
+    >>> permuted(CSR, (1, 0)) == CSC
+    True
+    """
+    moved: dict[int, AffineExpr] = {dim: Dim(new) for dim, new in enumerate(order)}
+    levels = tuple(Level(substitute(level.expr, moved), level.type) for level in fmt.levels)
+    return Format.of(fmt.ndim, levels)
+
+
+def _is_sparse(access: Access) -> bool:
+    return not access.value.type.format.is_all_full
+
+
+class _Computation:
+    """The facts about one computation that the rules ask for."""
+
+    def __init__(self, part: Pointwise, result: Sequence[int]) -> None:
+        self.part = part
+        self.result = tuple(result)
+        self.sparse = [k for k, access in enumerate(part.accesses) if _is_sparse(access)]
+
+    def without(self, absent: Sequence[int], present: Sequence[int] = ()) -> Partial:
+        """Return what is left of the body where these operands store nothing."""
+        accesses = self.part.accesses
+        fills = {k: accesses[k].value.type.fill for k in absent}
+        dtypes = [access.value.type.dtype for access in accesses]
+        return simplify_absence(self.part.body, dtypes, fills, frozenset(present))
+
+    def is_missing(self, absent: Sequence[int]) -> bool:
+        return not isinstance(self.without(absent), Known)
+
+    @cached_property
+    def fill(self) -> Const | None:
+        """The value where nothing sparse is stored; None where that is no constant."""
+        match self.without(self.sparse):
+            case Missing(const) if const.value == 0:
+                return zero_of(const.dtype)  # the sign of what nobody stores is nobody's either
+            case Missing(const):
+                return const
+            case NoValue():
+                return zero_of(self.part.dtype)
+            case _:
+                return None
+
+    def placed(self, k: int) -> Format | None:
+        """Return the format of operand ``k`` as seen from the result; None if it is no such."""
+        access = self.part.accesses[k]
+        dims = [index.index for index in access.index if isinstance(index, Dim)]
+        if len(dims) != len(access.index) or sorted(dims) != sorted(self.result):
+            return None
+        return permuted(access.value.type.format, [self.result.index(dim) for dim in dims])
+
+
+def absent_fill(part: Pointwise) -> Const | None:
+    """Return the value of ``part`` where no sparse operand stores anything, if it is a constant."""
+    return _Computation(part, ()).fill if any(map(_is_sparse, part.accesses)) else None
+
+
+def result_layout(
+    part: Pointwise, result: Sequence[int], reduction: BinaryOp | None = None
+) -> Layout:
+    """Return the format and fill of a fresh result over the variables ``result``.
+
+    ``reduction`` is the operation over all other variables, None where there are none.
+    """
+    rank = len(result)
+    dense = Layout(Dense(rank), zero_of(part.dtype))
+    facts = _Computation(part, result)
+    fill = facts.fill
+    if rank == 0 or not facts.sparse or fill is None:
+        return dense
+    if reduction is not None and (rank == 1 or fill != identity_const(reduction, part.dtype)):
+        return dense
+    kept = _kept(facts, reduction)
+    if kept is None:
+        kept = _by_levels(facts)
+    return dense if kept.is_dense else Layout(kept, fill)
+
+
+def _guard(body: ScalarExpr) -> int | None:
+    """Return the operand whose stored entries alone are computed (``where_stored``)."""
+    match body:
+        case Select(Stored(k), _, Const()):
+            return k
+        case _:
+            return None
+
+
+def _kept(facts: _Computation, reduction: BinaryOp | None) -> Format | None:
+    """Return the format that the result takes over from its operands, if it does."""
+    guard = _guard(facts.part.body)
+    if guard in facts.sparse:
+        placed = facts.placed(guard) if guard is not None else None
+        if placed is not None:
+            return placed
+    for k in facts.sparse:
+        placed = facts.placed(k)
+        if placed is not None and facts.is_missing([k]) and _fills_pattern(facts, k, reduction):
+            return placed
+    formats = [facts.placed(k) for k in facts.sparse]
+    first = formats[0]
+    if first is not None and all(fmt == first for fmt in formats):
+        slotted = any(level.type.kind in _SLOTTED for level in first.levels)
+        return None if slotted else first
+    if reduction is not None:
+        return _product_format(facts)
+    if first is not None and all(fmt is not None and _is_scipy(fmt) for fmt in formats):
+        return CSR
+    return None
+
+
+def _fills_pattern(facts: _Computation, k: int, reduction: BinaryOp | None) -> bool:
+    """Whether each entry that operand ``k`` stores gives an entry of the result."""
+    others = [other for other in facts.sparse if other != k]
+    if reduction is not None:  # what is summed may be sparse, as in a sampled product
+        return not others
+    return isinstance(facts.without(others, [k]), Known)
+
+
+def _product_format(facts: _Computation) -> Format | None:
+    """Return the format of a product of sparse matrices: theirs if it is one, BSR if blocks fit."""
+    if len(facts.result) != 2 or not facts.is_missing(facts.sparse[:1]):
+        return None
+    accesses = [facts.part.accesses[k] for k in facts.sparse]
+    indices = [[i.index for i in access.index if isinstance(i, Dim)] for access in accesses]
+    if any(
+        len(index) != 2 or access.value.type.rank != 2
+        for index, access in zip(indices, accesses, strict=True)
+    ):
+        return None
+    row, column = facts.result
+    if not any(row in index for index in indices) or not any(column in i for i in indices):
+        return None
+    formats = []
+    for index, access in zip(indices, accesses, strict=True):
+        swapped = index[0] == column or index[1] == row
+        formats.append(permuted(access.value.type.format, (1, 0) if swapped else (0, 1)))
+    if all(fmt == formats[0] for fmt in formats):
+        slotted = any(level.type.kind in _SLOTTED for level in formats[0].levels)
+        if not slotted and (_blocks(formats[0]) is None or _blocks_fit(formats)):
+            return formats[0]
+    if _blocks_fit(formats):
+        (r, _), (_, c) = _blocks(formats[0]) or (1, 1), _blocks(formats[-1]) or (1, 1)
+        return BSR(r, c)
+    return CSR if all(map(_is_scipy, formats)) else None
+
+
+def _blocks(fmt: Format) -> tuple[int, int] | None:
+    """Return the block of a format that is BSR."""
+    sizes = [level.expr.divisor for level in fmt.levels if isinstance(level.expr, FloorDiv)]
+    if len(sizes) == 2 and fmt == BSR(*sizes):
+        return sizes[0], sizes[1]
+    return None
+
+
+def _blocks_fit(formats: Sequence[Format]) -> bool:
+    blocks = [_blocks(fmt) for fmt in formats]
+    pairs = zip(blocks, blocks[1:], strict=False)
+    return all(a is not None and b is not None and a[1] == b[0] for a, b in pairs)
+
+
+def _is_scipy(fmt: Format) -> bool:
+    """Whether a SciPy class holds the format: then a mixture of them is CSR, as a user expects."""
+    return fmt in (CSR, CSC, DIA, COO(2)) or _blocks(fmt) is not None
+
+
+# ---------------------------------------------------------------- by the levels
+
+
+def _dims_in_order(access: Access) -> list[int]:
+    """Return the variables of an access in the order of the levels, outermost first."""
+    found: dict[int, None] = {}
+    for level in access.value.type.format.levels:
+        for dim in sorted(dims_of(level.expr)):
+            found.update(dict.fromkeys(sorted(dims_of(access.index[dim]))))
+    return list(found)
+
+
+def _full_dims(access: Access) -> set[int]:
+    """Return the variables whose loop visits every coordinate of the access."""
+    fmt = access.value.type.format
+    full: set[int] = set()
+    for dim, index in enumerate(access.index):
+        levels = [level for level in fmt.levels if dim in dims_of(level.expr)]
+        differences = [level for level in levels if len(dims_of(level.expr)) > 1]
+        if differences:  # the first dimension of a band is walked whole
+            is_full = dim == min(dims_of(differences[0].expr))
+        else:
+            is_full = all(level.type.is_full for level in levels)
+        if is_full or not isinstance(index, Dim):
+            full |= dims_of(index)
+    return full
+
+
+def _order(facts: _Computation) -> list[int]:
+    """Return the result's variables in the order of the loops: that of the operands' levels."""
+    chains = [
+        [dim for dim in _dims_in_order(facts.part.accesses[k]) if dim in facts.result]
+        for k in facts.sparse
+    ]
+    left, order = list(facts.result), []
+    while left:
+        free = [
+            dim
+            for dim in left
+            if not any(dim in chain and _blocked(dim, chain, left) for chain in chains)
+        ]
+        order.append((free or left)[0])
+        left.remove(order[-1])
+    return order
+
+
+def _blocked(dim: int, chain: Sequence[int], left: Sequence[int]) -> bool:
+    return any(before in left for before in chain[: chain.index(dim)])
+
+
+def _by_levels(facts: _Computation) -> Format:
+    order = _order(facts)
+    full: dict[int, set[int]] = {}
+    for k in facts.sparse:
+        access = facts.part.accesses[k]
+        chain = [dim for dim in _dims_in_order(access) if dim in facts.result]
+        inside = [dim for dim in order if dim in chain]
+        whole = _full_dims(access)
+        if chain == inside:
+            full[k] = whole
+        else:  # it will be converted to the order of the loops: dense levels come first
+            full[k] = set(inside[: sum(dim in whole for dim in chain)])
+    kinds = []
+    for dim in order:
+        absent = [
+            k
+            for k in facts.sparse
+            if dim in _dims_in_order(facts.part.accesses[k]) and dim not in full[k]
+        ]
+        kinds.append(_COMPRESSED if absent and facts.is_missing(absent) else _DENSE)
+    if _DENSE in kinds and _COMPRESSED in kinds and len(order) == 2 and kinds[0] is _COMPRESSED:
+        return Dense(2)
+    if all(kind is _DENSE for kind in kinds):
+        if not _all_sparse(facts):
+            return Dense(len(order))
+        kinds[-1] = _COMPRESSED  # nothing but sparse operands: a dense result would surprise
+    places = [facts.result.index(dim) for dim in order]
+    levels = tuple(Level(Dim(d), kind) for d, kind in zip(places, kinds, strict=True))
+    return Format.of(len(order), levels)
+
+
+def _all_sparse(facts: _Computation) -> bool:
+    """Whether every operand is sparse, and any of them absent leaves nothing to compute."""
+    covered = {dim for k in facts.sparse for dim in _dims_in_order(facts.part.accesses[k])}
+    arrays = [k for k, access in enumerate(facts.part.accesses) if access.value.type.rank]
+    return (
+        len(facts.result) > 1
+        and set(facts.result) <= covered
+        and arrays == facts.sparse
+        and all(facts.is_missing([k]) for k in facts.sparse)
+    )

@@ -1,0 +1,176 @@
+"""``SymbolicInt``: an extent as a Python number.
+
+``A.shape[k]`` can be added, multiplied and used as an extent without fixing it. Where Python needs
+the number itself (``int()``, ``range``, a comparison, a branch), the extent becomes a constant of
+the trace, and a fact says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sparsejit.affine import AffineExpr, Constant, add, floordiv, mod, mul
+from sparsejit.ir.scalar import Const
+from sparsejit.ir.types import INDEX
+from sparsejit.trace._context import Trace
+from sparsejit.trace._emit import Term, fresh
+from sparsejit.trace._extents import difference, tidy
+from sparsejit.trace._locations import caller
+from sparsejit.trace._pointwise import Pointwise, constant_of, of_value
+
+__all__ = ["SymbolicInt", "as_extent", "extent_value", "symbolic"]
+
+
+class SymbolicInt:
+    """An integer that is an expression over the extents of the operands.
+
+    ``+ - *`` with integers and other extents, and ``//`` and ``%`` by a positive constant, stay
+    symbolic; everything else takes the number, which makes the extent static.
+    """
+
+    __slots__ = ("_trace", "expr")
+
+    def __init__(self, trace: Trace, expr: AffineExpr) -> None:
+        self._trace = trace
+        self.expr = expr
+
+    def _number(self, what: str) -> int:
+        return self._trace.pin(self.expr, what)
+
+    def __index__(self) -> int:
+        return self._number("int()")
+
+    __int__ = __index__
+
+    def __float__(self) -> float:
+        return float(self._number("float()"))
+
+    def __bool__(self) -> bool:
+        return bool(self._number("a branch"))
+
+    def __hash__(self) -> int:
+        return hash(self._number("hash()"))
+
+    def __repr__(self) -> str:
+        return repr(self._number("printing"))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, SymbolicInt) and self._trace.extents.same(self.expr, other.expr):
+            return True
+        if isinstance(other, SymbolicInt | int | float):
+            return self._number("a comparison") == _plain(other)
+        return NotImplemented
+
+    def __lt__(self, other: SymbolicInt | float) -> bool:
+        return self._number("a comparison") < _plain(other)
+
+    def __le__(self, other: SymbolicInt | float) -> bool:
+        return self._number("a comparison") <= _plain(other)
+
+    def __gt__(self, other: SymbolicInt | float) -> bool:
+        return self._number("a comparison") > _plain(other)
+
+    def __ge__(self, other: SymbolicInt | float) -> bool:
+        return self._number("a comparison") >= _plain(other)
+
+    # ------------------------------------------------------------ arithmetic
+
+    def _made(self, expr: AffineExpr) -> SymbolicInt | int:
+        return symbolic(self._trace, expr)
+
+    @property
+    def _value(self) -> Any:
+        """The run-time value, an array of rank 0 with the operators of arrays."""
+        return self._trace.pointwise(extent_value(self._trace, self.expr), ())
+
+    def __truediv__(self, other: object) -> Any:
+        return self._value / other if _is_number(other) else NotImplemented
+
+    def __rtruediv__(self, other: object) -> Any:
+        return other / self._value if _is_number(other) else NotImplemented
+
+    def __pow__(self, other: object) -> Any:
+        return self._value**other if _is_number(other) else NotImplemented
+
+    def __rpow__(self, other: object) -> Any:
+        return other**self._value if _is_number(other) else NotImplemented
+
+    def __add__(self, other: object) -> Any:
+        expr = as_extent(other)
+        if expr is None:
+            return self._value + other if _is_number(other) else NotImplemented
+        return self._made(tidy(add(self.expr, expr)))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: object) -> Any:
+        expr = as_extent(other)
+        if expr is None:
+            return self._value - other if _is_number(other) else NotImplemented
+        return self._made(difference(self.expr, expr))
+
+    def __rsub__(self, other: object) -> Any:
+        expr = as_extent(other)
+        if expr is None:
+            return other - self._value if _is_number(other) else NotImplemented
+        return self._made(difference(expr, self.expr))
+
+    def __neg__(self) -> SymbolicInt | int:
+        return self._made(tidy(mul(Constant(-1), self.expr)))
+
+    def __mul__(self, other: object) -> Any:
+        expr = as_extent(other)
+        if expr is None:
+            return self._value * other if _is_number(other) else NotImplemented
+        return self._made(tidy(mul(self.expr, expr)))
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: object) -> SymbolicInt | int:
+        if isinstance(other, int) and not isinstance(other, bool) and other > 0:
+            return self._made(floordiv(self.expr, other))
+        if isinstance(other, SymbolicInt | int):
+            return self._number("division") // int(other)
+        return NotImplemented
+
+    def __mod__(self, other: object) -> SymbolicInt | int:
+        if isinstance(other, int) and not isinstance(other, bool) and other > 0:
+            return self._made(mod(self.expr, other))
+        if isinstance(other, SymbolicInt | int):
+            return self._number("division") % int(other)
+        return NotImplemented
+
+
+def extent_value(trace: Trace, extent: AffineExpr) -> Pointwise:
+    """Return an extent as a run-time value: an int64 that is weak, as Python's integers are."""
+    resolved = trace.extents.resolve(extent)
+    if isinstance(resolved, Constant):
+        return Pointwise(Const(resolved.value, INDEX), (), INDEX, weak=True)
+    # The IR has no other way to read an extent than to count.
+    ones = Term(constant_of(1, INDEX), reduced=(0,))
+    value = fresh(trace, ones, (), {0: resolved}, None, caller())
+    return replace(of_value(value), weak=True)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, SymbolicInt | int | float | complex)
+
+
+def _plain(value: SymbolicInt | float) -> float:
+    return int(value) if isinstance(value, SymbolicInt) else value
+
+
+def symbolic(trace: Trace, expr: AffineExpr) -> SymbolicInt | int:
+    """Return an extent as a Python number: an ``int`` where it is a constant."""
+    resolved = trace.extents.resolve(expr)
+    return resolved.value if isinstance(resolved, Constant) else SymbolicInt(trace, resolved)
+
+
+def as_extent(value: object) -> AffineExpr | None:
+    """Return an ``int`` or a ``SymbolicInt`` as an expression, None for anything else."""
+    if isinstance(value, SymbolicInt):
+        return value._trace.extents.resolve(value.expr)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Constant(value)
+    return None

@@ -1,0 +1,245 @@
+"""``trace``: run the user's function once on tracers and return the tensor function.
+
+In: the function, its arguments with a ``Slot`` for each operand, the specifications of the operands.
+Out: a ``Traced``. Results that nothing needs are not computed; values are numbered in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sparsejit.affine import Dim, substitute
+from sparsejit.errors import TraceError, UnsupportedError
+from sparsejit.formats import Format
+from sparsejit.ir.tensor import Convert, ExtractSlice, Materialize, Op, TensorFunc, Value
+from sparsejit.ir.verify import verify_tensor
+from sparsejit.ir.walk import operands_of, replace_values, results_of, substitute_symbols
+from sparsejit.trace._array import Array
+from sparsejit.trace._context import Deferred, Trace, Unassigned, in_trace
+from sparsejit.trace._emit import Term, fresh
+from sparsejit.trace._indexed import Index, Indexed
+from sparsejit.trace._interface import ArgumentSpec, ResultRef, Slot, Traced, TraceOptions
+from sparsejit.trace._locations import caller
+from sparsejit.trace._pointwise import of_value
+from sparsejit.trace._symbolic import SymbolicInt
+from sparsejit.trace._tracer import ArrayTracer
+
+__all__ = ["trace"]
+
+
+def trace(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    specs: Sequence[ArgumentSpec],
+    options: TraceOptions,
+) -> Traced:
+    """Trace ``fn(*args, **kwargs)``.
+
+    ``args`` and ``kwargs`` hold a ``Slot`` for each operand, nested in tuples, lists and dicts;
+    everything else in them is static. The same slot is one array.
+
+    Raises ``TraceError`` for what cannot be traced, ``TensorTypeError`` where shapes or dtypes do
+    not fit, ``UnsupportedError`` for what is not built.
+    """
+    state = Trace(options, ArrayTracer)
+    arrays = [state.array(state.add_param(spec)) for spec in specs]
+    with in_trace(state):
+        given = _filled(args, arrays)
+        named = {name: _filled(value, arrays) for name, value in kwargs.items()}
+        returned = fn(*given, **named)
+        results: list[Value] = []
+        returned = _collected(state, returned, results)
+        _write_back(state)
+    return _finished(state, returned, results)
+
+
+def _filled(tree: Any, arrays: Sequence[Array]) -> Any:
+    """Return nested arguments with the array in place of each slot."""
+    match tree:
+        case Slot(index):
+            return arrays[index]
+        case tuple() if hasattr(tree, "_fields"):
+            return type(tree)(*(_filled(item, arrays) for item in tree))
+        case tuple() | list():
+            return type(tree)(_filled(item, arrays) for item in tree)
+        case dict():
+            return {key: _filled(item, arrays) for key, item in tree.items()}
+        case _:
+            return tree
+
+
+# ---------------------------------------------------------------- results
+
+
+def _collected(state: Trace, tree: Any, results: list[Value]) -> Any:
+    """Return the returned object with a reference for each array; append their values."""
+    match tree:
+        case Array():
+            value = _result_value(state, tree, len(results))
+            names = [known.name for known in results]
+            if value.name in names:
+                return ResultRef(names.index(value.name))
+            results.append(value)
+            return ResultRef(len(results) - 1)
+        case Index() | Indexed():
+            raise TraceError(
+                f"{state.options.name} returns an indexed expression",
+                hint="assign it to an output, as in M[i] = ..., and return M",
+            )
+        case SymbolicInt():
+            return int(tree)
+        case tuple() if hasattr(tree, "_fields"):
+            return type(tree)(*(_collected(state, item, results) for item in tree))
+        case tuple() | list():
+            return type(tree)(_collected(state, item, results) for item in tree)
+        case dict():
+            return {key: _collected(state, item, results) for key, item in tree.items()}
+        case _:
+            return tree
+
+
+def _requested(options: TraceOptions, position: int) -> Format | None:
+    if isinstance(options.output, Mapping):
+        return options.output.get(position)
+    return options.output
+
+
+def _result_value(state: Trace, array: Array, position: int) -> Value:
+    cell = array._cell
+    if isinstance(cell.content, Unassigned):
+        raise TraceError(
+            f"{state.options.name} returns an output that it never assigned",
+            hint="assign to it, as in M[i, j] = ...",
+        )
+    wanted = _requested(state.options, position)
+    if array._view is None and cell.param is not None:
+        if cell.assigned:
+            return _assigned_result(state, cell.param, wanted)
+        param = state.params[cell.param]
+        return param if wanted in (None, param.type.format) else _convert(state, param, wanted)
+    if not isinstance(cell.content, Deferred) and _aliases_param(state, array.force()):
+        # The caller's memory is only handed out as the caller's object.
+        part = array.read()
+        extents = dict(enumerate(array.extents))
+        value = fresh(state, Term(part), array.extents, extents, wanted, caller())
+        cell_value = value
+    else:
+        cell_value = array.force(wanted)
+    if wanted is not None and cell_value.type.format != wanted:
+        return _convert(state, cell_value, wanted)
+    return cell_value
+
+
+def _assigned_result(state: Trace, number: int, wanted: Format | None) -> Value:
+    param = state.params[number]
+    if wanted not in (None, param.type.format):
+        raise UnsupportedError(
+            f"the result is the caller's array {param.name!r}, which the function assigns",
+            hint="its format cannot be changed; return a new tensor, or leave output= out",
+        )
+    return param  # replaced by its final state when the trace ends
+
+
+def _convert(state: Trace, value: Value, format: Format | None) -> Value:
+    assert format is not None
+    kind = value.type
+    result = state.value(type(kind)(kind.shape, kind.dtype, format, kind.fill))
+    state.ops.append(Convert(result, value, caller()))
+    return result
+
+
+def _aliases_param(state: Trace, value: Value) -> bool:
+    sources = {op.result.name: op.source.name for op in state.ops if isinstance(op, ExtractSlice)}
+    name = value.name
+    while name in sources:
+        name = sources[name]
+    return name in {param.name for param in state.params}
+
+
+def _write_back(state: Trace) -> None:
+    """Let every assigned parameter take its final content."""
+    for param, cell in zip(state.params, state.cells, strict=True):
+        if cell.assigned:
+            source = state.array(cell).force()
+            result = state.value(param.type)
+            state.ops.append(Materialize(result, source, param, caller()))
+            cell.content = of_value(result)
+
+
+# ---------------------------------------------------------------- the function
+
+
+def _finished(state: Trace, returned: Any, results: Sequence[Value]) -> Traced:
+    final = {
+        cell.param: _content(cell.content)
+        for cell in state.cells
+        if cell.assigned and cell.param is not None
+    }
+    params = {param.name: n for n, param in enumerate(state.params)}
+    values = tuple(
+        final.get(params[value.name], value) if value.name in params else value for value in results
+    )
+    ops = _needed(state.ops, values)
+    solved, count = state.extents.final([param.type.shape for param in state.params])
+    ops = [substitute_symbols(op, solved) for op in ops]
+    names = {param.name: param.name for param in state.params}
+    for op in ops:
+        for value in results_of(op):
+            names[value.name] = str(len(names) - len(state.params))
+
+    def renamed(value: Value) -> Value:
+        kind = value.type
+        shape = tuple(substitute(extent, solved) for extent in kind.shape)
+        made = type(kind)(shape, kind.dtype, kind.format, kind.fill)
+        return Value(names[value.name], made)
+
+    def renumbered(value: Value) -> Value:
+        return Value(names[value.name], value.type)
+
+    func = TensorFunc(
+        name=state.options.name,
+        params=tuple(map(renamed, state.params)),
+        symbols=tuple(f"d{n}" for n in range(count)),
+        num_extents=count,
+        ops=tuple(replace_values(op, renumbered) for op in ops),
+        results=tuple(map(renamed, values)),
+        assigned=tuple(renamed(state.params[n]) for n in sorted(final)),
+    )
+    verify_tensor(func, after=f"tracing {state.options.name}")
+    guards = [substitute(state.extents.resolve(guard), solved) for guard in state.extents.guards]
+    return Traced(
+        func,
+        returned,
+        tuple(state.captured),
+        tuple(dict.fromkeys(state.extents.static)),
+        tuple(state.facts),
+        tuple(guard for guard in guards if _varies(guard)),
+    )
+
+
+def _content(content: Any) -> Value:
+    return content.view.value  # type: ignore[no-any-return]  # the state after Materialize
+
+
+def _varies(guard: Any) -> bool:
+    from sparsejit.affine import dims_of
+
+    return bool(dims_of(guard))
+
+
+def _needed(ops: Sequence[Op], results: Sequence[Value]) -> list[Op]:
+    """Return the operations that a result or an assigned parameter depends on."""
+    needed = {value.name for value in results}
+    kept: list[Op] = []
+    for op in reversed(ops):
+        if isinstance(op, Materialize) or any(v.name in needed for v in results_of(op)):
+            needed.update(value.name for value in operands_of(op))
+            kept.append(op)
+    return kept[::-1]
+
+
+_ = (np, Dim)
