@@ -60,6 +60,7 @@ from sparsejit.ir.printing import (
     binary_text,
     const_text,
     constant_atom,
+    fill_text,
     format_text,
     unary_text,
     wrap_header,
@@ -233,10 +234,8 @@ def _result(result: Result, symbols: Sequence[str]) -> str:
             return memref.name
         case SparseResult():
             shape = ", ".join(expr_text(extent, symbols) for extent in result.shape)
-            fill = repr(result.fill.value)
-            filled = "" if fill in ("0", "0.0", "0j", "False") else f" fill={fill}"
             buffers = ", ".join(buffer.name for buffer in result.buffers)
-            return f"{format_text(result.format)}[{shape}]{filled}({buffers})"
+            return f"{format_text(result.format)}[{shape}]({buffers}){fill_text(result.fill)}"
         case ParamResult(index):
             return f"param {index}"
         case _:
@@ -256,5 +255,11 @@ def print_loops(func: LoopFunc) -> str:
     parameters = [_parameter(param) for param in func.params]
     lines = wrap_header(f"func @{func.name}", parameters, " {")
     lines.extend("  " + line for line in print_body(func.body))
-    returned = ", ".join(_result(result, symbols) for result in func.results)
-    return "\n".join([*lines, f"  return {returned}".rstrip(), "}", ""])
+    returned = [_result(result, symbols) for result in func.results]
+    line = f"  return {', '.join(returned)}".rstrip()
+    lines.extend([line] if len(line) <= 100 else ["  return", *_one_a_line(returned)])
+    return "\n".join([*lines, "}", ""])
+
+
+def _one_a_line(items: Sequence[str]) -> list[str]:
+    return [f"      {item}," for item in items[:-1]] + [f"      {items[-1]}"]

@@ -33,6 +33,7 @@ from sparsejit.formats import (
     LevelKind,
     SparseVector,
 )
+from sparsejit.ir.fold import zero_of
 from sparsejit.ir.ops import BinaryOp, UnaryOp
 from sparsejit.ir.scalar import (
     Arg,
@@ -60,11 +61,12 @@ from sparsejit.ir.tensor import (
     TensorFunc,
     Value,
 )
-from sparsejit.ir.types import TensorType
+from sparsejit.ir.types import DType, TensorType
 
 __all__ = [
     "binary_text",
     "const_text",
+    "fill_text",
     "format_text",
     "inferred_extent",
     "loop_names",
@@ -146,15 +148,19 @@ def _named_formats(fmt: Format) -> Iterable[tuple[str, Format]]:
     if rank == 2:
         yield from (("csr", CSR), ("csc", CSC), ("dcsr", DCSR), ("dcsc", DCSC))
         yield from (("dia", DIA), ("nv24", NV24))
-        blocks = [lvl.expr.divisor for lvl in fmt.levels if isinstance(lvl.expr, FloorDiv)]
-        if len(blocks) == 2:
-            yield f"bsr({blocks[0]}, {blocks[1]})", BSR(*blocks)
+        if fmt.num_levels == 4:
+            rows, columns = (_block_size(level.expr) for level in fmt.levels[:2])
+            yield f"bsr({rows}, {columns})", BSR(rows, columns)
         slots = [lvl.type.size[0] for lvl in fmt.levels if lvl.type.kind is LevelKind.PADDED]
         if len(slots) == 1:
             yield f"ell({slots[0]})", ELL(slots[0])
     if rank:
         yield "coo", COO(rank)
         yield "csf", CSF(rank)
+
+
+def _block_size(expr: AffineExpr) -> int:
+    return expr.divisor if isinstance(expr, FloorDiv) else 1
 
 
 def _map_text(fmt: Format) -> str:
@@ -169,9 +175,16 @@ def type_text(kind: TensorType, symbols: Sequence[str]) -> str:
     text = f"{kind.dtype.short}[{shape}]"
     if not kind.is_dense:
         text += f" {format_text(kind.format)}"
-    if repr(kind.fill.value) not in ("0", "0.0", "0j", "False"):
-        text += f" fill={const_text(kind.fill)}"
-    return text
+    return text + fill_text(kind.fill)
+
+
+def fill_text(fill: Const) -> str:
+    """Return what a text says about a fill value: nothing when it is the zero of its dtype.
+
+    >>> fill_text(Const(1.5, DType.FLOAT32)), fill_text(Const(0, DType.INT8))
+    (' fill=1.5', '')
+    """
+    return "" if fill == zero_of(fill.dtype) else f" fill={const_text(fill)}"
 
 
 def print_scalar(expr: ScalarExpr, num_inputs: int, loops: Sequence[str]) -> str:
@@ -335,7 +348,8 @@ def _for(op: For, symbols: Sequence[str], locations: bool) -> list[str]:
     pairs = ", ".join(
         f"{_name(arg)} = {_name(init)}" for arg, init in zip(op.args, op.inits, strict=True)
     )
-    head = f"for {symbols[op.induction]} in {lower} .. {upper} carries({pairs}) {{"
+    carries = f" carries({pairs})" if pairs else ""
+    head = f"for {symbols[op.induction]} in {lower} .. {upper}{carries} {{"
     body = [line for inner in op.body for line in print_op(inner, symbols, locations)]
     body.append(f"yield {_names(op.yields)}".rstrip())
     results = f"{_names(op.results)} = " if op.results else ""
