@@ -169,7 +169,7 @@ _COMPLEX_FUNCTIONS = (
     _U.RINT, _U.SIGN,
 )  # fmt: skip
 
-_REAL: Mapping[UnaryOp, UnarySpelling] = {_U.CONJ: _same, _U.REAL: _same, _U.IMAG: _zero}
+_REAL: Mapping[UnaryOp, UnarySpelling] = {_U.REAL: _same, _U.IMAG: _zero}
 _EXACT: Mapping[UnaryOp, UnarySpelling] = {
     **_REAL,
     **dict.fromkeys((_U.FLOOR, _U.CEIL, _U.TRUNC), _same),
@@ -178,27 +178,28 @@ _EXACT: Mapping[UnaryOp, UnarySpelling] = {
 }
 
 _UNARY: Mapping[str, Mapping[UnaryOp, UnarySpelling]] = {
-    "bool": {**_EXACT, _U.ABS: _same, _U.NOT: _prefix("not "), _U.SIGNBIT: _constant("False")},
+    "bool": {**_EXACT, _U.ABS: _same, _U.NOT: _prefix("not ")},
     "signed": {
         **_EXACT,
         _U.NEG: _prefix("-"),
         _U.NOT: _prefix("~"),
+        _U.CONJ: _same,
         _U.ABS: _wide_call("int_abs"),
         _U.SIGN: _wide_call("int_sign"),
-        _U.SIGNBIT: lambda a, dtype: Infix("<", a, Atom("0")),
     },
     "unsigned": {
         **_EXACT,
         _U.NEG: _wide_call("uint_neg"),
         _U.NOT: _wide_call("uint_not"),
+        _U.CONJ: _same,
         _U.ABS: _same,
         _U.SIGN: _wide_call("uint_sign"),
-        _U.SIGNBIT: _constant("False"),
     },
     "float": {
         **_REAL,
         **{op: _call(op.info.numpy) for op in _FLOAT_FUNCTIONS},
         _U.NEG: _prefix("-"),
+        _U.CONJ: _same,
         _U.ABS: _call("absolute"),
         _U.SIGN: lambda a, dtype: _as_float32(Call("float_sign", (a,)), dtype),
     },
@@ -259,7 +260,7 @@ _BINARY: Mapping[str, Mapping[BinaryOp, BinarySpelling]] = {
         _B.FLOORDIV: _float_call2("float_floordiv"),
         _B.REM: _float_call2("float_rem"),
         _B.FMOD: _call2("fmod"),
-        _B.POW: _call2("power"),
+        _B.POW: _call2("float_pow"),
         _B.MIN: _call2("float_min"),
         _B.MAX: _call2("float_max"),
         _B.FMIN: _call2("float_fmin"),
@@ -360,8 +361,9 @@ def cast(node: Node, source: DType, target: DType) -> Node:
 
 
 def _to_half(node: Node, source: DType, target: DType) -> Node:
-    """One rounding from float32 or float64; from the rest through the type that holds it."""
-    if source is DType.FLOAT32 or source is DType.FLOAT64:
-        return Call(f"f{source.bits}_to_{_HALF[target]}", (node,))
-    middle = DType.FLOAT64 if source.bits >= 32 else DType.FLOAT32
-    return _to_half(cast(node, source, middle), middle, target)
+    """From float64 to float16 in one rounding, as NumPy; all else by float32, as ``ml_dtypes``."""
+    if source.is_complex:
+        node, source = Attribute(node, "real"), source.real
+    if source is DType.FLOAT64 and target is DType.FLOAT16:
+        return Call("f64_to_f16", (node,))
+    return Call(f"f32_to_{_HALF[target]}", (cast(node, source, DType.FLOAT32),))

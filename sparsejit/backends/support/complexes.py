@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numpy import hypot, isinf, isnan, rint
+from numpy import copysign, hypot, isinf, isnan, rint
 
 from sparsejit.backends.support.complex_functions import complex_exp, complex_log
 
@@ -27,8 +27,12 @@ __all__ = [
     "complex_sign",
 ]
 
+_INF = float("inf")
+_NAN = float("nan")
 Complex = Any
 """complex64 or complex128, the same for all operands."""
+Real = Any
+"""float64."""
 
 
 def complex_div(a: Complex, b: Complex) -> Complex:
@@ -130,11 +134,42 @@ def complex_pow(a: Complex, b: Complex) -> Complex:
     if a.real == 0 and a.imag == 0:
         if b.real > 0:
             return complex(0.0, 0.0)
-        return complex(float("nan"), float("nan"))
+        return complex(_NAN, _NAN)
     if b.imag == 0 and abs(b.real) < 100 and b.real == rint(b.real):
         return _integer_power(complex(a.real, a.imag), int(b.real))
     logarithm = complex_log(complex(a.real, a.imag))
-    return complex_exp(complex(b.real, b.imag) * logarithm)
+    return complex_exp(_c99_product(b.real, b.imag, logarithm.real, logarithm.imag))
+
+
+def _c99_product(a: Real, b: Real, c: Real, d: Real) -> Complex:
+    """``(a + b i) (c + d i)`` where infinity times anything but 0 is infinite, as C has it."""
+    real = a * c - b * d
+    imag = a * d + b * c
+    if not (isnan(real) and isnan(imag)):
+        return complex(real, imag)
+    infinite = False
+    if isinf(a) or isinf(b):
+        infinite = True
+        a, b = _unit(a), _unit(b)
+        c, d = _zero_for_nan(c), _zero_for_nan(d)
+    if isinf(c) or isinf(d):
+        infinite = True
+        c, d = _unit(c), _unit(d)
+        a, b = _zero_for_nan(a), _zero_for_nan(b)
+    if not infinite and (isinf(a * c) or isinf(b * d) or isinf(a * d) or isinf(b * c)):
+        infinite = True
+        a, b, c, d = _zero_for_nan(a), _zero_for_nan(b), _zero_for_nan(c), _zero_for_nan(d)
+    if not infinite:
+        return complex(real, imag)
+    return complex(_INF * (a * c - b * d), _INF * (a * d + b * c))
+
+
+def _unit(a: Real) -> Real:
+    return copysign(1.0 if isinf(a) else 0.0, a)
+
+
+def _zero_for_nan(a: Real) -> Real:
+    return copysign(0.0, a) if isnan(a) else a
 
 
 def _integer_power(a: Complex, exponent: int) -> Complex:

@@ -15,6 +15,7 @@ __all__ = [
     "float_fmin",
     "float_max",
     "float_min",
+    "float_pow",
     "float_rem",
     "float_sign",
 ]
@@ -54,6 +55,11 @@ def float_fmin(a: Real, b: Real) -> Real:
 def float_fmax(a: Real, b: Real) -> Real:
     """Return the larger; a nan loses against a number."""
     return a if a >= b or b != b else b
+
+
+def float_pow(a: Real, b: Real) -> Real:
+    """Return the power, as C has it: NumPy's ``power`` takes a root for a scalar exponent 0.5."""
+    return a**b
 
 
 def float_rem(a: Real, b: Real) -> Real:

@@ -53,7 +53,7 @@ def sort_entries(coordinates: tuple[Ints, ...], extents: tuple[int64, ...], coun
 
 
 def _is_sorted(crd: Ints, order: Ints) -> Any:
-    for place in range(1, order.size):
+    for place in range(1, order.size):  # noqa: SIM110 -- Numba compiles no generators here
         if crd[order[place]] < crd[order[place - 1]]:
             return False
     return True
