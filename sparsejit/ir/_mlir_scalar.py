@@ -33,7 +33,11 @@ from sparsejit.ir.types import INDEX, DType
 
 __all__ = ["BodyWriter", "constant"]
 
-_FLOAT_CODES = {DType.FLOAT16: ("<e", "<H"), DType.FLOAT32: ("<f", "<I"), DType.FLOAT64: ("<d", "<Q")}
+_FLOAT_CODES = {
+    DType.FLOAT16: ("<e", "<H"),
+    DType.FLOAT32: ("<f", "<I"),
+    DType.FLOAT64: ("<d", "<Q"),
+}
 
 
 def constant(value: bool | float | complex, dtype: DType) -> str:
@@ -49,7 +53,8 @@ def constant(value: bool | float | complex, dtype: DType) -> str:
     if dtype.is_complex:
         number = complex(value)
         real = element_type(dtype.real)
-        parts = f"{_bits(number.real, dtype.real)} : {real}, {_bits(number.imag, dtype.real)} : {real}"
+        bits = [_bits(part, dtype.real) for part in (number.real, number.imag)]
+        parts = f"{bits[0]} : {real}, {bits[1]} : {real}"
         return f"complex.constant [{parts}] : {element_type(dtype)}"
     if isinstance(value, complex):
         raise UnsupportedError(f"a complex constant cannot be a {dtype.value}")
@@ -67,8 +72,19 @@ def _bits(value: float, dtype: DType) -> str:
     return f"0x{word:0{dtype.bits // 4}X}"
 
 
+_NOTHING_TO_DO_ON_REALS = {UnaryOp.CONJ, UnaryOp.REAL}
+_NOTHING_TO_DO = _NOTHING_TO_DO_ON_REALS | {
+    UnaryOp.ABS,
+    UnaryOp.FLOOR,
+    UnaryOp.CEIL,
+    UnaryOp.TRUNC,
+    UnaryOp.RINT,
+}
+"""The operations that leave integers and bool, or all real numbers, as they are."""
+
+
 class BodyWriter:
-    """Writes one body. ``names[k]`` is the block argument of operand ``k`` and ``dtypes[k]`` its type.
+    """Writes one body. ``names[k]`` is the block argument of operand ``k``, of ``dtypes[k]``.
 
     ``is_sparse[k]``: the operand stores only some entries. ``fresh`` hands out new names;
     ``nothing`` is what a missing value is in a dense result.
@@ -115,7 +131,7 @@ class BodyWriter:
         """Write a constant of ``dtype`` and return its name."""
         return self.emit(constant(value, dtype))
 
-    def value(self, expr: ScalarExpr) -> str:
+    def value(self, expr: ScalarExpr) -> str:  # noqa: C901 - one case for each kind
         """Write what computes ``expr`` and return the name of its value."""
         match expr:
             case Arg(index):
@@ -123,8 +139,8 @@ class BodyWriter:
             case Const(value, dtype):
                 return self.constant(value, dtype)
             case Coordinate(loop):
-                index = self.emit(f"linalg.index {loop} : index")
-                return self.emit(f"arith.index_cast {index} : index to {element_type(INDEX)}")
+                place = self.emit(f"linalg.index {loop} : index")
+                return self.emit(f"arith.index_cast {place} : index to {element_type(INDEX)}")
             case Stored(index):
                 if not self._is_sparse[index]:
                     return self.constant(True, DType.BOOL)
@@ -210,13 +226,11 @@ class BodyWriter:
             case UnaryOp.NEG if dtype.is_integer:
                 return self.emit(f"arith.subi {self.value(zero)}, {name} : {type_}")
             case UnaryOp.NOT if not real:
-                ones = True if dtype is DType.BOOL else -1
+                ones = 1 if dtype is DType.BOOL else -1
                 return self.emit(f"arith.xori {name}, {self.constant(ones, dtype)} : {type_}")
             case UnaryOp.SIGN if not dtype.is_complex and dtype is not DType.BOOL:
                 return self._sign(name, dtype)
-            case UnaryOp.ABS | UnaryOp.FLOOR | UnaryOp.CEIL | UnaryOp.TRUNC | UnaryOp.RINT if not real:
-                return name
-            case UnaryOp.CONJ | UnaryOp.REAL if not dtype.is_complex:
+            case _ if op in _NOTHING_TO_DO and (not real or op in _NOTHING_TO_DO_ON_REALS):
                 return name
             case UnaryOp.IMAG if not dtype.is_complex:
                 return self.value(zero)

@@ -190,7 +190,7 @@ class _FunctionWriter:
 
     # ------------------------------------------------------------ operations
 
-    def _op(self, op: tensor.Op) -> None:
+    def _op(self, op: tensor.Op) -> None:  # noqa: C901 - one case for each kind
         match op:
             case tensor.Generic():
                 self._generic(op)
@@ -199,18 +199,20 @@ class _FunctionWriter:
             case tensor.Empty(result):
                 extents = ", ".join(self._index(extent) for extent in result.type.shape)
                 self._line(f"{self._name(result)} = tensor.empty({extents}) : {self._type(result)}")
-            case tensor.AllocTensor(result, None):
-                extents = ", ".join(self._index(extent) for extent in result.type.shape)
-                alloc = f"bufferization.alloc_tensor({extents})"
-                self._line(f"{self._name(result)} = {alloc} : {self._type(result)}")
-            case tensor.AllocTensor(result, tensor.Value() as copy):
-                alloc = f"bufferization.alloc_tensor() copy({self._name(copy)})"
+            case tensor.AllocTensor(result, copy):
+                if copy is None:
+                    arguments = f"({', '.join(map(self._index, result.type.shape))})"
+                else:
+                    arguments = f"() copy({self._name(copy)})"
+                alloc = f"bufferization.alloc_tensor{arguments}"
                 self._line(f"{self._name(result)} = {alloc} : {self._type(result)}")
             case tensor.Convert(result, source):
                 self._convert(self._name(result), self._name(source), self._type(source), result)
             case tensor.Insert(result, scalar, dest, indices):
                 element = self._fresh()
-                self._line(f"{element} = tensor.extract {self._name(scalar)}[] : {self._type(scalar)}")
+                self._line(
+                    f"{element} = tensor.extract {self._name(scalar)}[] : {self._type(scalar)}"
+                )
                 at = ", ".join(self._index(index) for index in indices)
                 insert = f"tensor.insert {element} into {self._name(dest)}[{at}]"
                 self._line(f"{self._name(result)} = {insert} : {self._type(dest)}")

@@ -161,7 +161,9 @@ class _Inserter:
         reason = reason_text(self._decisions, use)
         self.copies.append(InsertedCopy(alloc.result.name, copied, reason))
 
-    def _op(self, op: tensor.Op, made: list[tensor.Op]) -> None:
+    def _op(  # noqa: C901 - one case for each kind
+        self, op: tensor.Op, made: list[tensor.Op]
+    ) -> None:
         place = self._places[self._number][-1]  # the last of several is the one that may write
         self._number += 1
         match op:

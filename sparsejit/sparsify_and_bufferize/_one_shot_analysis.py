@@ -79,9 +79,7 @@ def analyze(
     loop always returns the buffer that it was given, and a program is refused only where no copy
     helps, not where an in-place use that nobody insists on would be wrong.
     """
-    flow = flow_of(
-        func, function_boundaries=options.function_boundaries, as_upstream=as_upstream
-    )
+    flow = flow_of(func, function_boundaries=options.function_boundaries, as_upstream=as_upstream)
     aliases = DisjointSets(flow.sites)
     in_place: set[Use] = set()
     for use in flow.all_uses():
@@ -150,7 +148,9 @@ def _reached_read_only(
     roots = [operand.value.name] + ([] if operand.alias is None else [operand.alias.value])
     names = [name for root in roots for name in aliases.members(root)]
     is_written = (add_write and operand.writes) or any(
-        found in in_place and flow.operand(found).writes for name in names for found in flow.uses[name]
+        found in in_place and flow.operand(found).writes
+        for name in names
+        for found in flow.uses[name]
     )
     if not is_written:
         return ()
@@ -169,9 +169,7 @@ def _can_omit_copy(flow: Flow, use: Use) -> bool:
     return not is_read and (alias is None or not is_value_read(flow, alias.value))
 
 
-def _refuse_unavoidable(
-    flow: Flow, aliases: DisjointSets, in_place: set[Use], use: Use
-) -> None:
+def _refuse_unavoidable(flow: Flow, aliases: DisjointSets, in_place: set[Use], use: Use) -> None:
     conflicts = conflicts_among(flow, aliases, in_place, use, add_write=False)
     if conflicts:
         raise UnsupportedError(

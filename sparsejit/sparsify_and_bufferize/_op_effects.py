@@ -254,7 +254,9 @@ class _Builder:
                 self.add("sparse_tensor.convert", f"%{result.name}", read, (result,), path)
             case tensor.Insert(result, scalar, dest):
                 label = f"%{result.name}"
-                self.add("tensor.extract", label, (Operand(scalar, "scalar", reads=True),), (), path)
+                self.add(
+                    "tensor.extract", label, (Operand(scalar, "scalar", reads=True),), (), path
+                )
                 written = Operand(dest, "dest", True, writes=True, alias=Alias(result.name))
                 self.add("tensor.insert", label, (written,), (result,), path, source=op)
             case tensor.ExtractSlice():

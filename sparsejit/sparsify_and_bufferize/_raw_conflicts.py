@@ -125,7 +125,9 @@ def conflicts_among(
     """
     operand = flow.operand(use)
     roots = [operand.value.name] + ([] if operand.alias is None else [operand.alias.value])
-    touched = [found for root in roots for name in aliases.members(root) for found in flow.uses[name]]
+    touched = [
+        found for root in roots for name in aliases.members(root) for found in flow.uses[name]
+    ]
     readers = sorted({found for found in touched if _is_reader(flow, found)})
     writers = {found for found in touched if found in in_place and flow.operand(found).writes}
     if add_write and operand.writes:
@@ -144,7 +146,9 @@ def _is_reader(flow: Flow, use: Use) -> bool:
     if reads(flow, use):
         return True
     return (
-        not operand.writes and operand.alias is not None and is_value_read(flow, operand.alias.value)
+        not operand.writes
+        and operand.alias is not None
+        and is_value_read(flow, operand.alias.value)
     )
 
 
@@ -152,7 +156,9 @@ def _changed_definitions(flow: Flow, read: Use, write: Use) -> list[str]:
     """The definitions of ``read`` that ``write`` overwrites before it."""
     definitions = definitions_of(flow, flow.operand(read).value.name)
     if _can_use_order(flow, read, write, definitions) and (
-        _happens_before(flow, read.op, write.op) or read == write or _is_elementwise(flow, read, write)
+        _happens_before(flow, read.op, write.op)
+        or read == write
+        or _is_elementwise(flow, read, write)
     ):
         return []
     if _are_matching_subsets(flow, read, write):
@@ -206,9 +212,13 @@ def _is_elementwise(flow: Flow, read: Use, write: Use) -> bool:
     if not (identity and identity[read.operand] and identity[write.operand]):
         return False
     one, other = flow.operand(read).value.name, flow.operand(write).value.name
-    return any(
+    return _leads_to(flow, one, other) or _leads_to(flow, other, one)
+
+
+def _leads_to(flow: Flow, start: str, goal: str) -> bool:
+    """Whether ``start`` is ``goal``, changed as a whole any number of times."""
+    return bool(
         _walk_back(flow, start, lambda found: found == goal, leaves=False, equivalent_only=True)
-        for start, goal in ((one, other), (other, one))
     )
 
 

@@ -43,12 +43,15 @@ _COUNTED = frozenset(
 )
 
 
-def our_lines(func: TensorFunc, options: StageOptions | None = None) -> list[str]:
-    """Our decisions, comparable."""
+def our_lines(
+    func: TensorFunc, options: StageOptions | None = None, *, as_upstream: bool = False
+) -> list[str]:
+    """Our decisions, comparable; `as_upstream` without our deliberate differences."""
     try:
-        return comparable_decisions_for_test(func, options).splitlines()
+        text = comparable_decisions_for_test(func, options, as_upstream=as_upstream)
     except UnsupportedError:
         return [REFUSED]
+    return text.splitlines()
 
 
 def upstream_lines(answer: Analysis | str) -> list[str]:
@@ -82,7 +85,12 @@ def _conflict(analysis: Analysis, conflict: Conflict) -> str:
     )
 
 
-def differences(funcs: Sequence[TensorFunc], options: StageOptions | None = None) -> list[str]:
+def differences(
+    funcs: Sequence[TensorFunc],
+    options: StageOptions | None = None,
+    *,
+    as_upstream: bool = False,
+) -> list[str]:
     """A report for each program on which the two disagree; empty when they agree on all."""
     chosen = options or StageOptions()
     texts = [print_mlir(func) for func in funcs]
@@ -93,7 +101,8 @@ def differences(funcs: Sequence[TensorFunc], options: StageOptions | None = None
     )
     reports = []
     for func, text, answer in zip(funcs, texts, answers, strict=True):
-        ours, theirs = our_lines(func, chosen), upstream_lines(answer)
+        ours = our_lines(func, chosen, as_upstream=as_upstream)
+        theirs = upstream_lines(answer)
         same = len(ours) == len(theirs) and all(
             line == other or other in line.split(" | ")
             for line, other in zip(ours, theirs, strict=True)

