@@ -61,11 +61,13 @@ from sparsejit.ir.tensor import (
     TensorFunc,
     Value,
 )
-from sparsejit.ir.types import DType, TensorType
+from sparsejit.ir.types import TensorType
 
 __all__ = [
+    "ATOM",
     "binary_text",
     "const_text",
+    "constant_atom",
     "fill_text",
     "format_text",
     "inferred_extent",

@@ -3,7 +3,7 @@
 ``Arg(k)`` is the element of operand ``k`` (the destination's element comes last); ``Stored(k)``
 says whether operand ``k`` stores an entry there, which is how ``where_stored`` and MLIR's semi-ring
 regions (``unary``, ``binary``, ``select``, ``reduce``) are expressed; ``Nothing`` is a value that
-is not there. Operands of a binary operation have one dtype; conversions are explicit ``Cast`` nodes.
+is not there. Operands of a binary operation have one dtype; conversions are explicit ``Cast``s.
 """
 
 from __future__ import annotations

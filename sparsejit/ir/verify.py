@@ -39,7 +39,7 @@ def _where(op: Op) -> str:
     return ", ".join(f"%{value.name}" for value in results_of(op)) or "a loop"
 
 
-def symbols_have_their_own_names(func: TensorFunc) -> Iterator[str]:
+def _symbols_have_their_own_names(func: TensorFunc) -> Iterator[str]:
     """Symbols are named apart, and the extents are the first of them."""
     for name in dict.fromkeys(func.symbols):
         if func.symbols.count(name) > 1:
@@ -48,7 +48,7 @@ def symbols_have_their_own_names(func: TensorFunc) -> Iterator[str]:
         yield f"{func.num_extents} of {len(func.symbols)} symbols are extents"
 
 
-def values_are_defined_once(func: TensorFunc) -> Iterator[str]:
+def _values_are_defined_once(func: TensorFunc) -> Iterator[str]:
     """Every value has a name of its own."""
     seen: set[str] = set()
     for value in all_values(func):
@@ -57,7 +57,7 @@ def values_are_defined_once(func: TensorFunc) -> Iterator[str]:
         seen.add(value.name)
 
 
-def values_are_defined_before_use(func: TensorFunc) -> Iterator[str]:
+def _values_are_defined_before_use(func: TensorFunc) -> Iterator[str]:
     """A value is used after its definition, in its block or a block inside, with its type."""
 
     def take(values: Sequence[Value], known: dict[str, Value], user: str) -> Iterator[str]:
@@ -81,14 +81,14 @@ def values_are_defined_before_use(func: TensorFunc) -> Iterator[str]:
     yield from take(func.results, known, "return")
 
 
-def assigned_values_are_parameters(func: TensorFunc) -> Iterator[str]:
+def _assigned_values_are_parameters(func: TensorFunc) -> Iterator[str]:
     """Only parameters can be assigned."""
     for value in func.assigned:
         if value not in func.params:
             yield f"%{value.name} is assigned and no parameter"
 
 
-def symbols_are_in_scope(func: TensorFunc) -> Iterator[str]:
+def _symbols_are_in_scope(func: TensorFunc) -> Iterator[str]:
     """Expressions read extents and the variables of the loops around them."""
 
     def check(exprs: Sequence[AffineExpr], scope: frozenset[int], user: str) -> Iterator[str]:
@@ -111,7 +111,7 @@ def symbols_are_in_scope(func: TensorFunc) -> Iterator[str]:
     yield from block(func.ops, extents)
 
 
-def loops_count_with_a_symbol_of_their_own(func: TensorFunc) -> Iterator[str]:
+def _loops_count_with_a_symbol_of_their_own(func: TensorFunc) -> Iterator[str]:
     """The variable of a loop is a symbol after the extents, and of one loop only."""
     seen: set[int] = set()
     for op in all_ops(func.ops):
@@ -124,7 +124,7 @@ def loops_count_with_a_symbol_of_their_own(func: TensorFunc) -> Iterator[str]:
         seen.add(op.induction)
 
 
-def extents_have_a_source(func: TensorFunc) -> Iterator[str]:
+def _extents_have_a_source(func: TensorFunc) -> Iterator[str]:
     """Every extent symbol is, alone, a dimension of a parameter."""
     known = {extent for param in func.params for extent in param.type.shape}
     for number, name in enumerate(func.symbols[: func.num_extents]):
@@ -132,7 +132,7 @@ def extents_have_a_source(func: TensorFunc) -> Iterator[str]:
             yield f"no parameter has the extent {name}"
 
 
-def types_fit_together(func: TensorFunc) -> Iterator[str]:
+def _types_fit_together(func: TensorFunc) -> Iterator[str]:
     """The format of a type has its rank, its fill value its dtype; extents are not negative."""
     for value in all_values(func):
         kind = value.type
@@ -145,7 +145,7 @@ def types_fit_together(func: TensorFunc) -> Iterator[str]:
                 yield f"%{value.name} has the extent {extent.value}"
 
 
-def maps_fit_operands_and_loops(func: TensorFunc) -> Iterator[str]:
+def _maps_fit_operands_and_loops(func: TensorFunc) -> Iterator[str]:
     """A generic has one map an operand, over its loops, with one result a dimension."""
     for op in _generics(func):
         operands, loops = (*op.inputs, op.init), len(op.iterator_types)
@@ -163,7 +163,7 @@ def maps_fit_operands_and_loops(func: TensorFunc) -> Iterator[str]:
                 yield f"{of} reads a loop that is not there"
 
 
-def destinations_are_written_once(func: TensorFunc) -> Iterator[str]:
+def _destinations_are_written_once(func: TensorFunc) -> Iterator[str]:
     """The destination's map is a projected permutation of just the parallel loops."""
     for op in _generics(func):
         written = op.indexing_maps[-1]
@@ -178,7 +178,7 @@ def destinations_are_written_once(func: TensorFunc) -> Iterator[str]:
                 yield f"{_where(op)}: parallel loop {loop} does not index the destination"
 
 
-def bodies_are_typed(func: TensorFunc) -> Iterator[str]:
+def _bodies_are_typed(func: TensorFunc) -> Iterator[str]:
     """A body reads operands and loops that exist, and its dtypes fit up to the destination's."""
     for op in _generics(func):
         dtypes = tuple(value.type.dtype for value in (*op.inputs, op.init))
@@ -189,7 +189,7 @@ def bodies_are_typed(func: TensorFunc) -> Iterator[str]:
             yield f"{_where(op)}: a body of {made.value} for a result of {dtypes[-1].value}"
 
 
-def results_have_the_type_of_their_destination(func: TensorFunc) -> Iterator[str]:
+def _results_have_the_type_of_their_destination(func: TensorFunc) -> Iterator[str]:
     """What is written into a destination has the destination's type afterwards."""
     for op in all_ops(func.ops):
         match op:
@@ -203,7 +203,7 @@ def results_have_the_type_of_their_destination(func: TensorFunc) -> Iterator[str
             yield f"{_where(op)} has another type than its destination %{dest.name}"
 
 
-def conversions_keep_all_but_the_format(func: TensorFunc) -> Iterator[str]:
+def _conversions_keep_all_but_the_format(func: TensorFunc) -> Iterator[str]:
     """A convert keeps shape, dtype and fill; a copy keeps everything but the format."""
     for op in all_ops(func.ops):
         source = op.source if isinstance(op, Convert) else None
@@ -215,7 +215,7 @@ def conversions_keep_all_but_the_format(func: TensorFunc) -> Iterator[str]:
                 yield f"{_where(op)} changes more than the format of %{source.name}"
 
 
-def inserts_fit(func: TensorFunc) -> Iterator[str]:
+def _inserts_fit(func: TensorFunc) -> Iterator[str]:
     """An insert takes a rank-0 tensor of the dtype, and one index a dimension."""
     for op in all_ops(func.ops):
         if not isinstance(op, Insert):
@@ -228,7 +228,7 @@ def inserts_fit(func: TensorFunc) -> Iterator[str]:
             yield f"{_where(op)} has {len(op.indices)} indices for rank {op.dest.type.rank}"
 
 
-def slices_fit(func: TensorFunc) -> Iterator[str]:
+def _slices_fit(func: TensorFunc) -> Iterator[str]:
     """A slice has an offset, a size and a stride other than 0 for each dimension of the whole.
 
     Dropped dimensions are named in order and have size 1; the others give the part's shape.
@@ -262,7 +262,7 @@ def _broken_slice(op: ExtractSlice | InsertSlice, whole: Value, part: Value) -> 
         yield f"a slice of {_dtype(part)} in {_dtype(whole)}"
 
 
-def only_assigned_parameters_are_written(func: TensorFunc) -> Iterator[str]:
+def _only_assigned_parameters_are_written(func: TensorFunc) -> Iterator[str]:
     """A materialize writes a parameter that the function assigns, with contents of its type."""
     for op in all_ops(func.ops):
         if not isinstance(op, Materialize):
@@ -273,7 +273,7 @@ def only_assigned_parameters_are_written(func: TensorFunc) -> Iterator[str]:
             yield f"{_where(op)}: %{op.source.name} cannot be the contents of %{op.dest.name}"
 
 
-def loops_carry_what_they_take(func: TensorFunc) -> Iterator[str]:
+def _loops_carry_what_they_take(func: TensorFunc) -> Iterator[str]:
     """A loop's results, arguments and inits agree in type; what it yields may differ in shape."""
     for op in all_ops(func.ops):
         if not isinstance(op, For):
@@ -290,7 +290,7 @@ def loops_carry_what_they_take(func: TensorFunc) -> Iterator[str]:
                 yield f"{_where(op)}: %{yielded.name} cannot become %{arg.name}"
 
 
-def copies_belong_to_the_stage(func: TensorFunc) -> Iterator[str]:
+def _copies_belong_to_the_stage(func: TensorFunc) -> Iterator[str]:
     """Tensors are copied by the atomic stage only."""
     for op in all_ops(func.ops):
         if isinstance(op, AllocTensor) and op.copy is not None:
@@ -316,24 +316,24 @@ def _alike(one: TensorType, other: TensorType) -> bool:
 
 
 TENSOR_RULES: tuple[Rule, ...] = (
-    symbols_have_their_own_names,
-    values_are_defined_once,
-    values_are_defined_before_use,
-    assigned_values_are_parameters,
-    symbols_are_in_scope,
-    loops_count_with_a_symbol_of_their_own,
-    extents_have_a_source,
-    types_fit_together,
-    maps_fit_operands_and_loops,
-    destinations_are_written_once,
-    bodies_are_typed,
-    results_have_the_type_of_their_destination,
-    conversions_keep_all_but_the_format,
-    inserts_fit,
-    slices_fit,
-    only_assigned_parameters_are_written,
-    loops_carry_what_they_take,
-    copies_belong_to_the_stage,
+    _symbols_have_their_own_names,
+    _values_are_defined_once,
+    _values_are_defined_before_use,
+    _assigned_values_are_parameters,
+    _symbols_are_in_scope,
+    _loops_count_with_a_symbol_of_their_own,
+    _extents_have_a_source,
+    _types_fit_together,
+    _maps_fit_operands_and_loops,
+    _destinations_are_written_once,
+    _bodies_are_typed,
+    _results_have_the_type_of_their_destination,
+    _conversions_keep_all_but_the_format,
+    _inserts_fit,
+    _slices_fit,
+    _only_assigned_parameters_are_written,
+    _loops_carry_what_they_take,
+    _copies_belong_to_the_stage,
 )
 
 
@@ -346,10 +346,10 @@ def verify_tensor(func: TensorFunc, after: str = "", *, inside_stage: bool = Fal
     >>> verify_tensor(TensorBuilder("nothing").finish())
     """
     for rule in TENSOR_RULES:
-        if inside_stage and rule is copies_belong_to_the_stage:
+        if inside_stage and rule is _copies_belong_to_the_stage:
             continue
         for what in rule(func):
-            name = rule.__name__.replace("_", " ")
+            name = rule.__name__.replace("_", " ").strip()
             raise VerificationError(name, what, ir_text=_text(func), after=after)
 
 

@@ -41,7 +41,7 @@ __all__ = ["LOOP_RULES", "verify_loops"]
 Rule = Callable[[LoopFunc], Iterator[str]]
 
 
-def names_are_introduced_once(func: LoopFunc) -> Iterator[str]:
+def _names_are_introduced_once(func: LoopFunc) -> Iterator[str]:
     """A parameter, variable or memref has a name of its own in the whole function."""
     seen: set[str] = set()
     introduced = [param.name for param in func.params]
@@ -75,7 +75,7 @@ class _Scope:
             yield f"{used.name} is {self.known[used.name]!r}, used as {used!r}"
 
 
-def names_are_known_where_used(func: LoopFunc) -> Iterator[str]:
+def _names_are_known_where_used(func: LoopFunc) -> Iterator[str]:
     """A name is used after it was introduced, in its block or a block inside, as what it is."""
     scope = _Scope({param.name: param for param in func.params})
     yield from _check_block(func.body, scope)
@@ -108,7 +108,7 @@ def _variables(stmt: Stmt) -> Iterator[Var]:
         yield from (var for var, _ in stmt.reductions)
 
 
-def only_mutable_variables_change(func: LoopFunc) -> Iterator[str]:
+def _only_mutable_variables_change(func: LoopFunc) -> Iterator[str]:
     """A variable that is assigned, or reduced by a parallel loop, was introduced as mutable."""
     mutable: set[str] = set()
     for stmt in all_statements(func.body):
@@ -128,7 +128,7 @@ def only_mutable_variables_change(func: LoopFunc) -> Iterator[str]:
                 pass
 
 
-def types_fit(func: LoopFunc) -> Iterator[str]:
+def _types_fit(func: LoopFunc) -> Iterator[str]:
     """Ranks and dtypes fit; 16-bit floats are stored and never computed with."""
 
     def check(expr: Expr) -> Iterator[str]:
@@ -141,7 +141,7 @@ def types_fit(func: LoopFunc) -> Iterator[str]:
         yield from broken_stmt(stmt)
 
 
-def results_are_whole(func: LoopFunc) -> Iterator[str]:
+def _results_are_whole(func: LoopFunc) -> Iterator[str]:
     """A sparse result has all arrays of its format, over the extents of the function."""
     extents = sum(isinstance(param, Var) for param in func.params)
     for result in func.results:
@@ -159,18 +159,18 @@ def results_are_whole(func: LoopFunc) -> Iterator[str]:
                 yield "the shape of a sparse result reads an extent that is not there"
 
 
-def arrays_have_one_owner(func: LoopFunc) -> Iterator[str]:
+def _arrays_have_one_owner(func: LoopFunc) -> Iterator[str]:
     """Every allocation is freed or returned once on each path, and not used afterwards."""
     yield from broken_ownership(func)
 
 
 LOOP_RULES: tuple[Rule, ...] = (
-    names_are_introduced_once,
-    names_are_known_where_used,
-    only_mutable_variables_change,
-    types_fit,
-    results_are_whole,
-    arrays_have_one_owner,
+    _names_are_introduced_once,
+    _names_are_known_where_used,
+    _only_mutable_variables_change,
+    _types_fit,
+    _results_are_whole,
+    _arrays_have_one_owner,
 )
 
 
@@ -183,7 +183,7 @@ def verify_loops(func: LoopFunc, after: str = "") -> None:
     """
     for rule in LOOP_RULES:
         for what in rule(func):
-            name = rule.__name__.replace("_", " ")
+            name = rule.__name__.replace("_", " ").strip()
             raise VerificationError(name, what, ir_text=_text(func), after=after)
 
 

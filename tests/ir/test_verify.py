@@ -423,7 +423,7 @@ def test_every_rule_refuses_a_program() -> None:
 def named(rule: Callable[..., object]) -> str:
     assert rule.__doc__
     assert re.fullmatch(r"[A-Z].*\.", rule.__doc__.splitlines()[0])
-    return rule.__name__.replace("_", " ")
+    return rule.__name__.replace("_", " ").strip()
 
 
 @pytest.mark.parametrize("func", [SPMV, LOOP], ids=["spmv", "loop"])

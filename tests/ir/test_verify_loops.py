@@ -325,7 +325,7 @@ def test_accept(number: int) -> None:
 
 def test_every_rule_refuses_a_program() -> None:
     assert {rule for rule, _, _ in REJECTS} == {
-        rule.__name__.replace("_", " ") for rule in LOOP_RULES
+        rule.__name__.replace("_", " ").strip() for rule in LOOP_RULES
     }
     for rule in LOOP_RULES:
         assert rule.__doc__
