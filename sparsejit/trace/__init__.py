@@ -1,11 +1,13 @@
 """Tracing: from a Python function over arrays to the tensor IR.
 
 What enters is the user's function with its arguments as ``Slot``s; what leaves is a ``Traced``.
-Reading order: ``_interface``, ``_trace``, ``_context``, ``_pointwise``, ``_array``, ``_tracer``; then
-``_einsum``, ``_elementwise``, ``_reduce``, ``_indexed``, ``_statements``, ``_assignment``, ``_emit``.
+Reading order: ``_interface``, ``_trace``, ``_context``, ``_pointwise``, ``_array``, ``_tracer``;
+then ``_einsum``, ``_elementwise``, ``_reduce``, ``_indexed``, ``_statements``, ``_assignment``,
+``_emit``.
 """
 
 from sparsejit.trace._context import current_trace as current_trace
+from sparsejit.trace._context import is_tracing as is_tracing
 from sparsejit.trace._einsum import einsum as einsum
 from sparsejit.trace._elementwise import maximum as maximum
 from sparsejit.trace._elementwise import minimum as minimum

@@ -49,7 +49,7 @@ def force_cell(trace: Trace, cell: Cell, format: Format | None = None) -> Value:
         if known is not None:
             return known
         extents = dict(enumerate(cell.shape))
-        value = fresh(trace, Term(content), cell.shape, extents, format, caller())
+        value = fresh(trace, Term(content), cell.shape, extents, format, cell.location)
     weak = isinstance(content, Pointwise) and content.weak
     made = of_value(value)
     cell.content = Pointwise(made.body, made.accesses, made.dtype, weak)
@@ -127,7 +127,8 @@ class Array:
         check_alive(self._trace, "a traced array")
         if self._view is None:
             return force_cell(self._trace, self._cell, format)
-        return force_cell(self._trace, Cell(self.extents, self.read()), format)
+        seen = Cell(self.extents, self.read(), location=self._cell.location)
+        return force_cell(self._trace, seen, format)
 
     def viewed(self, view: View) -> Array:
         """Return the array that sees the same cell through ``view``."""
@@ -180,6 +181,7 @@ class Array:
             dest = _insert(trace, dest, base, view)
         cell.content = of_value(dest)
         cell.assigned = True
+        cell.location = location
 
 
 def _offsets(
@@ -210,6 +212,6 @@ def _insert(trace: Trace, source: Value, dest: Value, view: View) -> Value:
 
 
 def _index(view: View, drops: bool) -> tuple[AffineExpr, ...]:
-    """Return where a base (a slice of it where ``drops``) is accessed, over the view's dimensions."""
+    """Return where a base, or a slice of it (``drops``), is accessed over the view's dimensions."""
     dims = [d for d in range(len(view.picked)) if not (drops and d in view.dropped)]
     return tuple(Dim(view.axes.index(d)) if d in view.axes else Constant(0) for d in dims)

@@ -1,8 +1,8 @@
 """Assignment: what ``y[...] = e`` and ``y[...] += e`` store.
 
 In: a target array (through its view) and the terms of the new value over the target's dimensions.
-Out: the target's cell has a new content. The value is computed in its own dtype; ``=`` then converts
-as NumPy's assignment does, an update obeys the same-kind rule.
+Out: the target's cell has a new content. The value is computed in its own dtype; ``=`` then
+converts as NumPy's assignment does, an update obeys the same-kind rule.
 """
 
 from __future__ import annotations

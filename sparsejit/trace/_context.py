@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sparsejit.affine import AffineExpr
 from sparsejit.errors import Location, TraceError
@@ -34,6 +34,7 @@ __all__ = [
     "check_alive",
     "current_trace",
     "in_trace",
+    "is_tracing",
     "require_trace",
 ]
 
@@ -64,6 +65,7 @@ class Cell:
 
     ``param`` is the number of the parameter whose object this is, ``assigned`` whether the function
     has written to it. ``immutable``: a scalar, of which Python's ``s += e`` makes a new one.
+    ``location`` is where the content was written down.
     """
 
     shape: tuple[AffineExpr, ...]
@@ -71,6 +73,7 @@ class Cell:
     param: int | None = None
     assigned: bool = False
     immutable: bool = False
+    location: Location | None = None
 
 
 class Trace:
@@ -148,7 +151,7 @@ class Trace:
 
     def pointwise(self, content: Pointwise | Deferred, shape: tuple[AffineExpr, ...]) -> Array:
         """Return a new traced array."""
-        return self.array(Cell(shape, content, immutable=not shape))
+        return self.array(Cell(shape, content, immutable=not shape, location=caller()))
 
     # ------------------------------------------------------------ extents
 
@@ -159,7 +162,7 @@ class Trace:
         for param, dim in self.extents.static[before:]:
             place = caller()
             where = f" at {place.short}" if place is not None else ""
-            size = self.extents.pin(self.params[param].type.shape[dim])
+            size = self.extents.number(self.params[param].type.shape[dim])
             text = f"dimension {dim} is {size} in this trace: {what}{where} needs the number"
             self.facts.append(Fact(FactKind.SHAPE, self.params[param].name, text))
         return number
@@ -171,6 +174,11 @@ _current: ContextVar[Trace | None] = ContextVar("sparsejit_trace", default=None)
 def current_trace() -> Trace | None:
     """Return the trace in progress in this thread, or None."""
     return _current.get()
+
+
+def is_tracing() -> bool:
+    """Return whether a function is being traced in this thread."""
+    return _current.get() is not None
 
 
 def require_trace(what: str) -> Trace:
@@ -196,7 +204,7 @@ def in_trace(trace: Trace) -> Iterator[None]:
         _current.reset(token)
 
 
-def check_alive(trace: Trace, what: Any) -> None:
+def check_alive(trace: Trace, what: str) -> None:
     """Raise ``TraceError`` where an array is used after, or outside of, the trace it belongs to."""
     if _current.get() is not trace:
         raise TraceError(

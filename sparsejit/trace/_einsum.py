@@ -53,7 +53,8 @@ def einsum(subscripts: str, *operands: Any) -> Any:
 
 
 def light(trace: Trace, array: Array) -> Pointwise:
-    """Return the content of ``array`` to be used inside a sum: at most a cheap operation on one value.
+    """Return the content of ``array`` to be used inside a sum: at most a cheap operation on one
+    value.
 
     What costs more is computed first, once, rather than at every step of the sum.
     """

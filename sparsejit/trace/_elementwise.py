@@ -1,7 +1,7 @@
 """Elementwise functions of arrays, and what looks alike on indexed expressions.
 
-In: arrays, scalars or indexed expressions. Out: the same kind. Arrays broadcast; nothing is computed
-until it is needed, so a chain of elementwise operations is one ``Generic``.
+In: arrays, scalars or indexed expressions. Out: the same kind. Arrays broadcast; nothing is
+computed until it is needed, so a chain of elementwise operations is one ``Generic``.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ def maximum(x: Any, y: Any) -> Any:
 
 
 def where_stored(S: Any, expr: Any, fill_value: Any = 0) -> Any:
-    """``expr`` at the entries that ``S`` stores, ``fill_value`` elsewhere; nothing else is computed.
+    """``expr`` at the entries that ``S`` stores, ``fill_value`` elsewhere; nothing else is
+    computed.
 
     ``S`` is a sparse array (a dense one stores everything) and ``expr`` an array that broadcasts
     against it; or both are indexed. The result has S's structure, the dtype of ``expr`` and
@@ -90,7 +91,11 @@ def where_stored(S: Any, expr: Any, fill_value: Any = 0) -> Any:
     trace = require_trace("where_stored")
     if isinstance(S, Array) and S._view is None and _stored(S.read()) is None:
         S.force()
-    return elementwise(trace, lambda parts: _where_stored(*parts, fill_value), (S, expr))
+
+    def rule(parts: Sequence[Pointwise]) -> Pointwise:
+        return _where_stored(parts[0], parts[1], fill_value)
+
+    return elementwise(trace, rule, (S, expr))
 
 
 def _stored(pattern: Pointwise) -> ScalarExpr | None:
@@ -111,11 +116,19 @@ def _where_stored(pattern: Pointwise, part: Pointwise, fill_value: Any) -> Point
             location=caller(),
         )
     dtype = result_dtype([part])
-    fill = constant_of(fill_value, dtype)
-    if fill.const is None or (fill.const.value != fill_value and fill_value == fill_value):
-        if not (dtype.is_float or dtype.is_complex) or isinstance(fill_value, complex):
-            raise TensorTypeError(
-                f"fill_value {fill_value!r} is no value of {dtype.value}", location=caller()
-            )
+    fill = _fill(fill_value, dtype)
     guard = Pointwise(stored, pattern.accesses, DType.BOOL)
     return select(guard, converted(part, dtype), fill)
+
+
+def _fill(fill_value: bool | complex | np.generic, dtype: DType) -> Pointwise:
+    """Return the fill value as a constant; rounding of floats is all that may happen to it."""
+    fill = constant_of(fill_value, dtype)
+    assert fill.const is not None
+    is_same = fill.const.value == fill_value or fill_value != fill_value
+    rounds = dtype.is_complex or (dtype.is_float and not np.iscomplexobj(fill_value))
+    if not (is_same or rounds):
+        raise TensorTypeError(
+            f"fill_value {fill_value!r} is no value of {dtype.value}", location=caller()
+        )
+    return fill

@@ -169,7 +169,8 @@ def _type(shape: Sequence[AffineExpr], dtype: DType, layout: Layout) -> TensorTy
 def _requested(format: Format, rank: int, location: Location | None) -> Format:
     if format.ndim != rank:
         raise TensorTypeError(
-            f"the requested output format ({format}) has rank {format.ndim}, the result rank {rank}",
+            f"the requested output format ({format}) has rank {format.ndim}, "
+            f"the result rank {rank}",
             hint="ask for a format of the result's rank",
             location=location,
         )

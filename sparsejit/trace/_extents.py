@@ -110,7 +110,7 @@ class Extents:
         return True
 
     def guard(self, expr: AffineExpr) -> None:
-        """Assume ``expr >= 0``, which holds in the traced call, of all calls that share the trace."""
+        """Assume ``expr >= 0``, true in the traced call, of all calls that share the trace."""
         rest = self.resolve(expr)
         if not isinstance(rest, Constant) and not _never_negative(rest) and rest not in self.guards:
             self.guards.append(rest)

@@ -1,7 +1,7 @@
 """Array functions and methods, with NumPy's meaning and arguments.
 
-In: traced arrays and what combines with them. Out: traced arrays. Rearrangements of dense arrays are
-views; everything else is a new array that is computed when it is needed.
+In: traced arrays and what combines with them. Out: traced arrays. Rearrangements of dense arrays
+are views; everything else is a new array that is computed when it is needed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsejit.affine import AffineExpr, Constant, Dim
+from sparsejit.affine import AffineExpr, Dim
 from sparsejit.errors import TensorTypeError, UnsupportedError
 from sparsejit.formats import Format
 from sparsejit.ir.types import DType
@@ -134,7 +134,7 @@ def vdot(a: Any, b: Any) -> Any:
 
 def transpose(a: Any, axes: Any = None) -> Any:
     """``np.transpose``: a view where the array is dense."""
-    trace, array = _array("transpose", a)
+    _, array = _array("transpose", a)
     rank = len(array.extents)
     order = tuple(reversed(range(rank)))
     if axes is not None:
@@ -379,5 +379,3 @@ METHODS: dict[str, Callable[..., Any]] = {
     ),
 }
 """The methods of traced arrays; ``_reduce`` adds the reductions."""
-
-_ONE = Constant(1)

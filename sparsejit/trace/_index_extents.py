@@ -1,8 +1,8 @@
 """The extents of indices: how far each index of a statement runs.
 
-In: the accesses of a statement. Out: an extent for each index variable, the largest that keeps every
-access inside its operand. Accesses by an index alone must agree; an affine access (``x[i + j]``)
-bounds the index that nothing else bounds, or shortens one that it alone contains.
+In: the accesses of a statement. Out: an extent for each index variable, the largest that keeps
+every access inside its operand. Accesses by an index alone must agree; an affine access (``x[i +
+j]``) bounds the index that nothing else bounds, or shortens one that it alone contains.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ Rule = Callable[[Sequence[Pointwise]], Pointwise]
 class IndexedTerm:
     """One term: ``part`` over index variables, and what must hold when it is summed.
 
-    ``over`` are the variables of an explicit reduction by ``op``. ``sums`` has, for each sum inside a
-    product or function, the variables of each of its parts.
+    ``over`` are the variables of an explicit reduction by ``op``. ``sums`` has, for each sum inside
+    a product or function, the variables of each of its parts.
     """
 
     part: Pointwise
@@ -283,8 +283,8 @@ def indices(names: str) -> tuple[Index, ...]:
     """Index variables for index notation, always a tuple: ``i, j = sj.indices("i j")``.
 
     ``names`` are identifiers separated by spaces or commas. An index used as a value is its
-    coordinate, an int64. Raises ``TraceError`` for what is no identifier, for a name given twice and
-    outside of a traced function.
+    coordinate, an int64. Raises ``TraceError`` for what is no identifier, for a name given twice
+    and outside of a traced function.
 
     >>> import sparsejit as sj
     >>> @sj.sparse_jit

@@ -169,4 +169,4 @@ def basic(trace: Trace, array: Array, key: tuple[Any, ...]) -> Array:
     if rearranged or (array.is_dense and not scalar):
         return array.viewed(view)
     made = array.viewed(view)
-    return trace.array(Cell(made.extents, made.read(), immutable=scalar))
+    return trace.array(Cell(made.extents, made.read(), immutable=scalar, location=caller()))

@@ -6,9 +6,11 @@ SciPy's, so that a message points at the line the user wrote, also through ``np.
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import lru_cache
 from pathlib import Path
+from types import FrameType
 
 import numpy as np
 import scipy
@@ -18,9 +20,8 @@ from sparsejit.errors import Location
 __all__ = ["caller"]
 
 _PACKAGES = tuple(
-    str(Path(file).resolve().parent) + "/"
-    for file in (str(Path(__file__).resolve().parent), np.__file__, scipy.__file__)
-    if file is not None
+    str(Path(file).resolve().parent) + os.sep
+    for file in (Path(__file__).parent, np.__file__, scipy.__file__)
 )
 
 
@@ -35,11 +36,11 @@ def caller() -> Location | None:
     >>> caller().line
     1
     """
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
         if not _is_internal(code.co_filename):
             function = "" if code.co_name == "<module>" else code.co_name
             return Location(code.co_filename, frame.f_lineno, function)
-        frame = frame.f_back  # type: ignore[assignment]  # None ends the walk
+        frame = frame.f_back
     return None

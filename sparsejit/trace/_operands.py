@@ -8,18 +8,17 @@ globals) are captured: they become parameters after the arguments, read anew at 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from sparsejit.affine import AffineExpr, Constant, Dim
 from sparsejit.errors import TensorTypeError, TraceError
-from sparsejit.formats import BSR, COO, CSC, CSR, DIA, Dense, Format
-from sparsejit.ir.fold import constant, zero_of
+from sparsejit.ir.fold import constant
 from sparsejit.ir.scalar import Const
 from sparsejit.ir.types import DType
 from sparsejit.tensors import SparseTensor
+from sparsejit.tensors import describe as describe_tensor
 from sparsejit.trace._array import Array
 from sparsejit.trace._context import Trace
 from sparsejit.trace._interface import ArgumentSpec
@@ -28,7 +27,7 @@ from sparsejit.trace._pointwise import Pointwise, constant_of, substituted
 from sparsejit.trace._promotion import dtype_of_numpy
 from sparsejit.trace._symbolic import SymbolicInt, extent_value
 
-__all__ = ["as_array", "broadcast", "broadcast_to", "is_operand", "shape_text"]
+__all__ = ["as_array", "broadcast", "broadcast_to", "shape_text"]
 
 
 def _python_scalar(value: bool | int | float | complex) -> Pointwise:
@@ -44,10 +43,14 @@ def _python_scalar(value: bool | int | float | complex) -> Pointwise:
             return Pointwise(Const(value, DType.COMPLEX128), (), DType.COMPLEX128, weak=True)
 
 
-def is_operand(obj: object) -> bool:
-    """Return whether ``obj`` can be an operand of an array expression."""
-    known = (Array, SymbolicInt, bool, int, float, complex, np.generic, np.ndarray, SparseTensor)
-    return isinstance(obj, known) or scipy.sparse.issparse(obj)
+def _is_tensor(obj: object) -> bool:
+    """Whether ``obj`` is an array or sparse array from outside."""
+    if isinstance(obj, np.ndarray | SparseTensor) or scipy.sparse.issparse(obj):
+        return True
+    protocols = ("__dlpack__", "__cuda_array_interface__")
+    foreign = ("cupyx", "sparse", "torch")
+    root = type(obj).__module__.split(".")[0]
+    return root in foreign or any(hasattr(type(obj), protocol) for protocol in protocols)
 
 
 def as_array(trace: Trace, obj: object) -> Array:
@@ -65,7 +68,7 @@ def as_array(trace: Trace, obj: object) -> Array:
             return trace.pointwise(constant_of(obj, dtype), ())
         case bool() | int() | float() | complex():
             return trace.pointwise(_python_scalar(obj), ())
-        case _ if is_operand(obj):
+        case _ if _is_tensor(obj):
             return trace.array(trace.capture(obj, lambda name: describe(name, obj)))
         case list() | tuple():
             return as_array(trace, np.asarray(obj))
@@ -77,34 +80,12 @@ def as_array(trace: Trace, obj: object) -> Array:
             )
 
 
-def describe(name: str, obj: Any) -> ArgumentSpec:
+def describe(name: str, obj: object) -> ArgumentSpec:
     """Return the specification of a captured array or sparse array."""
-    if isinstance(obj, SparseTensor):
-        dtype = dtype_of_numpy(obj.dtype)
-        fill = constant(obj.fill_value, dtype)
-        return ArgumentSpec(name, tuple(obj.shape), dtype, obj.format, fill)
-    dtype = dtype_of_numpy(obj.dtype)
-    format = Dense(obj.ndim) if isinstance(obj, np.ndarray) else _scipy_format(obj)
-    return ArgumentSpec(name, tuple(obj.shape), dtype, format, zero_of(dtype))
-
-
-def _scipy_format(obj: Any) -> Format:
-    match obj.format:
-        case "csr" | "csc" as kind:
-            fmt, width = (CSR if kind == "csr" else CSC), obj.indices.dtype.itemsize * 8
-        case "bsr":
-            fmt, width = BSR(*obj.blocksize), obj.indices.dtype.itemsize * 8
-        case "dia":
-            fmt, width = DIA, obj.offsets.dtype.itemsize * 8
-        case "coo":
-            fmt, width = COO(obj.ndim), obj.coords[0].dtype.itemsize * 8
-        case kind:
-            raise TensorTypeError(
-                f"a captured sparse array in {kind} format is not an operand",
-                hint="pass it as an argument, or convert it with .tocsr()",
-                location=caller(),
-            )
-    return fmt.with_widths(width, width)
+    operand = describe_tensor(obj)
+    dtype = dtype_of_numpy(operand.dtype)
+    fill = constant(operand.fill_value, dtype)
+    return ArgumentSpec(name, tuple(operand.shape), dtype, operand.format, fill)
 
 
 def shape_text(trace: Trace, shape: Sequence[AffineExpr]) -> str:

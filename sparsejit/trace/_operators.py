@@ -13,7 +13,7 @@ __all__ = ["Operators"]
 
 
 class Operators:
-    """The operators of ``_operate(ufunc, operands)``; ``==`` is elementwise, hashing by identity."""
+    """All operators in terms of ``_operate``; ``==`` is elementwise, hashing is by identity."""
 
     __slots__ = ()
     __hash__ = object.__hash__

@@ -30,7 +30,7 @@ def dtype_of_numpy(dtype: object) -> DType:
     >>> dtype_of_numpy("float32")
     DType.FLOAT32
     """
-    wanted: np.dtype[Any] = np.dtype(dtype)  # type: ignore[call-overload]  # it refuses what it cannot read
+    wanted = np.dtype(dtype)  # type: ignore[call-overload]  # it refuses others
     found = _BY_NAME.get(wanted.name)
     if found is None:
         raise TensorTypeError(

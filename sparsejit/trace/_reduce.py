@@ -1,7 +1,7 @@
 """``sum``, ``min``, ``max``, ``prod``, ``any``, ``all`` and ``mean``: of arrays and over indices.
 
-In: an array and axes, or an indexed expression and the indices to reduce ``over``. Out: an array, or
-an indexed expression over the indices that are left.
+In: an array and axes, or an indexed expression and the indices to reduce ``over``. Out: an array,
+or an indexed expression over the indices that are left.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Reductions of array expressions: sum, prod, min, max, mean, any, all.
 
 In: an array and the axes. Out: an array. The elementwise expression that is reduced is computed
-inside the reduction, in one ``Generic``. Types widen as NumPy widens them; what is not stored counts
-with its fill value.
+inside the reduction, in one ``Generic``. Types widen as NumPy widens them; what is not stored
+counts with its fill value.
 """
 
 from __future__ import annotations

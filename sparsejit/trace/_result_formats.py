@@ -1,8 +1,8 @@
 """Which format a fresh result has when the user names none, and its fill value.
 
-In: the computation as a ``Pointwise`` over variables, the variables of the result and those that are
-reduced. Out: a format without index widths and the fill value. A result that has the pattern of one
-operand keeps that operand's format; matrices of one format keep it; otherwise a dimension is
+In: the computation as a ``Pointwise`` over variables, the variables of the result and those that
+are reduced. Out: a format without index widths and the fill value. A result that has the pattern of
+one operand keeps that operand's format; matrices of one format keep it; otherwise a dimension is
 compressed where the loop over it visits stored entries only.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from sparsejit.affine import AffineExpr, Dim, FloorDiv, dims_of, substitute
 from sparsejit.formats import BSR, COO, CSC, CSR, DIA, Dense, Format, Level, LevelKind, LevelType
@@ -130,8 +131,8 @@ def _guard(body: ScalarExpr) -> int | None:
 def _kept(facts: _Computation, reduction: BinaryOp | None) -> Format | None:
     """Return the format that the result takes over from its operands, if it does."""
     guard = _guard(facts.part.body)
-    if guard in facts.sparse:
-        placed = facts.placed(guard) if guard is not None else None
+    if guard is not None and guard in facts.sparse:
+        placed = facts.placed(guard)
         if placed is not None:
             return placed
     for k in facts.sparse:
@@ -196,7 +197,7 @@ def _blocks(fmt: Format) -> tuple[int, int] | None:
 
 def _blocks_fit(formats: Sequence[Format]) -> bool:
     blocks = [_blocks(fmt) for fmt in formats]
-    pairs = zip(blocks, blocks[1:], strict=False)
+    pairs = pairwise(blocks)
     return all(a is not None and b is not None and a[1] == b[0] for a, b in pairs)
 
 

@@ -144,7 +144,8 @@ def _check_sums(
                 "{" + ", ".join(sorted(trace.index_names[v] for v in part)) + "}" for part in summed
             ]
             raise TraceError(
-                f"the parts of a sum inside a product or function are summed over {' and '.join(names)}",
+                "the parts of a sum inside a product or function are summed over "
+                f"{' and '.join(names)}",
                 hint="say which sum is meant with sj.sum(..., over=)",
                 location=location,
             )

@@ -1,7 +1,8 @@
 """``trace``: run the user's function once on tracers and return the tensor function.
 
-In: the function, its arguments with a ``Slot`` for each operand, the specifications of the operands.
-Out: a ``Traced``. Results that nothing needs are not computed; values are numbered in order.
+In: the function, its arguments with a ``Slot`` for each operand, the specifications of the
+operands. Out: a ``Traced``. Results that nothing needs are not computed; values are numbered in
+order.
 """
 
 from __future__ import annotations
@@ -9,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from sparsejit.affine import Dim, substitute
+from sparsejit.affine import AffineExpr, as_linear, dims_of, substitute
 from sparsejit.errors import TraceError, UnsupportedError
 from sparsejit.formats import Format
 from sparsejit.ir.tensor import Convert, ExtractSlice, Materialize, Op, TensorFunc, Value
@@ -22,7 +21,6 @@ from sparsejit.trace._context import Deferred, Trace, Unassigned, in_trace
 from sparsejit.trace._emit import Term, fresh
 from sparsejit.trace._indexed import Index, Indexed
 from sparsejit.trace._interface import ArgumentSpec, ResultRef, Slot, Traced, TraceOptions
-from sparsejit.trace._locations import caller
 from sparsejit.trace._pointwise import of_value
 from sparsejit.trace._symbolic import SymbolicInt
 from sparsejit.trace._tracer import ArrayTracer
@@ -125,8 +123,7 @@ def _result_value(state: Trace, array: Array, position: int) -> Value:
         # The caller's memory is only handed out as the caller's object.
         part = array.read()
         extents = dict(enumerate(array.extents))
-        value = fresh(state, Term(part), array.extents, extents, wanted, caller())
-        cell_value = value
+        cell_value = fresh(state, Term(part), array.extents, extents, wanted, cell.location)
     else:
         cell_value = array.force(wanted)
     if wanted is not None and cell_value.type.format != wanted:
@@ -148,7 +145,7 @@ def _convert(state: Trace, value: Value, format: Format | None) -> Value:
     assert format is not None
     kind = value.type
     result = state.value(type(kind)(kind.shape, kind.dtype, format, kind.fill))
-    state.ops.append(Convert(result, value, caller()))
+    state.ops.append(Convert(result, value))
     return result
 
 
@@ -166,7 +163,7 @@ def _write_back(state: Trace) -> None:
         if cell.assigned:
             source = state.array(cell).force()
             result = state.value(param.type)
-            state.ops.append(Materialize(result, source, param, caller()))
+            state.ops.append(Materialize(result, source, param, cell.location))
             cell.content = of_value(result)
 
 
@@ -217,18 +214,26 @@ def _finished(state: Trace, returned: Any, results: Sequence[Value]) -> Traced:
         tuple(state.captured),
         tuple(dict.fromkeys(state.extents.static)),
         tuple(state.facts),
-        tuple(guard for guard in guards if _varies(guard)),
+        _strongest(guards),
     )
+
+
+def _strongest(guards: Sequence[AffineExpr]) -> tuple[AffineExpr, ...]:
+    """Return the guards without those that others imply: ``d0 - 1`` follows from ``d0 - 3``."""
+    least: dict[object, tuple[int, AffineExpr]] = {}
+    for guard in guards:
+        linear = as_linear(guard)
+        if not dims_of(guard):
+            continue
+        key = guard if linear is None else tuple(sorted(linear[0].items()))
+        rest = 0 if linear is None else linear[1]
+        if key not in least or rest < least[key][0]:
+            least[key] = (rest, guard)
+    return tuple(guard for _, guard in least.values())
 
 
 def _content(content: Any) -> Value:
     return content.view.value  # type: ignore[no-any-return]  # the state after Materialize
-
-
-def _varies(guard: Any) -> bool:
-    from sparsejit.affine import dims_of
-
-    return bool(dims_of(guard))
 
 
 def _needed(ops: Sequence[Op], results: Sequence[Value]) -> list[Op]:
@@ -240,6 +245,3 @@ def _needed(ops: Sequence[Op], results: Sequence[Value]) -> list[Op]:
             needed.update(value.name for value in operands_of(op))
             kept.append(op)
     return kept[::-1]
-
-
-_ = (np, Dim)
