@@ -205,6 +205,6 @@ def _overlap(
     if not np.may_share_memory(one, two):
         return False
     try:
-        return bool(np.shares_memory(one, two, max_work=1000))
+        return bool(np.shares_memory(one, two, max_work=1000))  # type: ignore[arg-type]  # the stub knows two values only
     except np.exceptions.TooHardError:
         return True

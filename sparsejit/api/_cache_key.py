@@ -13,7 +13,7 @@ from typing import Any
 from sparsejit.ir.fold import constant
 from sparsejit.ir.types import DType
 from sparsejit.tensors import Operand
-from sparsejit.trace._interface import ArgumentKind, ArgumentSpec
+from sparsejit.trace import ArgumentKind, ArgumentSpec
 
 __all__ = ["argument_spec", "operand_token"]
 

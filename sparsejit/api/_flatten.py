@@ -7,7 +7,7 @@ of the structure and of the static values for the cache key.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,9 @@ import scipy.sparse as sp
 from sparsejit.api._static import is_static, static_token
 from sparsejit.errors import TensorTypeError
 from sparsejit.tensors import SparseTensor
-from sparsejit.trace._interface import Slot
+from sparsejit.trace import Slot
 
-__all__ = ["Operands", "is_array", "is_operand", "map_slots"]
+__all__ = ["Operands", "is_array", "is_operand", "is_scalar", "like_container"]
 
 _FOREIGN = frozenset({"cupy", "cupyx", "sparse", "torch"})
 
@@ -79,7 +79,7 @@ class Operands:
         match value:
             case tuple() | list():
                 parts = [self.flatten(item, f"{name}[{at}]") for at, item in enumerate(value)]
-                tree = _like(value, [part for part, _ in parts])
+                tree = like_container(value, [part for part, _ in parts])
                 return tree, (type(value), *(token for _, token in parts))
             case dict():
                 found = {key: self.flatten(item, f"{name}[{key!r}]") for key, item in value.items()}
@@ -93,7 +93,8 @@ class Operands:
                 )
 
 
-def _like(container: tuple[Any, ...] | list[Any], items: list[Any]) -> object:
+def like_container(container: tuple[Any, ...] | list[Any], items: list[Any]) -> Any:
+    """Return the items in a container of the same type (list, tuple or a named tuple)."""
     if isinstance(container, list):
         return items
     if hasattr(container, "_fields"):  # a named tuple
@@ -103,20 +104,3 @@ def _like(container: tuple[Any, ...] | list[Any], items: list[Any]) -> object:
 
 def _root(name: str) -> str:
     return name.partition("[")[0]
-
-
-def map_slots(tree: object, change: Callable[[int], object]) -> object:
-    """Return ``tree`` with each slot replaced by ``change(its number)``.
-
-    >>> map_slots((Slot(1), {"k": [Slot(0), "fast"]}), lambda number: number * 10)
-    (10, {'k': [0, 'fast']})
-    """
-    match tree:
-        case Slot(index):
-            return change(index)
-        case tuple() | list():
-            return _like(tree, [map_slots(item, change) for item in tree])
-        case dict():
-            return {key: map_slots(item, change) for key, item in tree.items()}
-        case _:
-            return tree

@@ -53,26 +53,41 @@ class Signature:
         self, args: Sequence[Any], kwargs: Mapping[str, Any], *, is_method: bool = False
     ) -> Bound:
         """Bind and flatten; with ``is_method`` the first argument is an object, not an operand."""
-        operands = Operands()
         if self._is_plain and not kwargs and len(args) == len(self.names):
-            named: Mapping[str, Any] = dict(zip(self.names, args, strict=True))
-        else:
-            bound = self._signature.bind(*args, **kwargs)
-            bound.apply_defaults()
-            named = bound.arguments
+            return self._bound(dict(zip(self.names, args, strict=True)), is_method)
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return self._bound(bound.arguments, is_method)
+
+    def bind_named(self, named: Mapping[str, Any]) -> Bound:
+        """Bind arguments that are all given by name, also positional ones."""
+        found = {name: named[name] for name in self.names if name in named}
+        for name, parameter in self._signature.parameters.items():
+            is_variable = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+            if name not in found and parameter.default is parameter.empty and not is_variable:
+                raise TypeError(f"missing a required argument: {name!r}")
+        unknown = [name for name in named if name not in found]
+        if unknown:
+            raise TypeError(f"got an unexpected keyword argument {unknown[0]!r}")
+        bound = inspect.BoundArguments(self._signature, found)
+        bound.apply_defaults()
+        return self._bound(bound.arguments, False)
+
+    def _bound(self, named: Mapping[str, Any], is_method: bool) -> Bound:
+        operands = Operands()
         receiver = self.names[0] if is_method and self.names else None
         trees: dict[str, object] = {}
         tokens: list[Hashable] = []
         for name, value in named.items():
             if name == receiver:
-                tree, token = value, Identity(value)
+                trees[name] = value
+                tokens.append(Identity(value))
             else:
-                tree, token = self._argument(name, value, operands)
-            trees[name] = tree
-            tokens.append((name, token))
+                trees[name], token = self._argument(name, value, operands)
+                tokens.append((name, token))
         if self._is_plain:
             return Bound(tuple(trees.values()), {}, operands, tuple(tokens))
-        whole = inspect.BoundArguments(self._signature, trees)  # type: ignore[arg-type]  # a dict will do
+        whole = inspect.BoundArguments(self._signature, trees)
         return Bound(whole.args, whole.kwargs, operands, tuple(tokens))
 
     def _argument(self, name: str, value: Any, operands: Operands) -> tuple[object, Hashable]:

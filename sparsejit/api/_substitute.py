@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sparsejit.errors import TraceError
-from sparsejit.trace._interface import Slot
+from sparsejit.trace import Slot
 
 __all__ = ["FunctionPlan", "ObjectPlan", "substitute"]
 

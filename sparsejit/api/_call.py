@@ -1,0 +1,119 @@
+"""One call: its bound arguments, captured names and described operands, and the key they make.
+
+In: the arguments. Out: a ``Call``, which knows its cache key and can be traced. What is computed
+here at every call is kept small: a key is built and looked up, nothing else depends on the program.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
+from sparsejit.api._cache_key import argument_spec, operand_token
+from sparsejit.api._captures import Captures, read_captures
+from sparsejit.api._options import JitOptions
+from sparsejit.api._program import Program, make_program
+from sparsejit.api._signature import Bound
+from sparsejit.api._storage import concrete
+from sparsejit.api._substitute import substitute
+from sparsejit.errors import UnsupportedError
+from sparsejit.pipeline import Pipeline
+from sparsejit.tensors import Operand, operand_of
+from sparsejit.trace import Slot, Traced, TraceOptions, trace
+
+__all__ = ["Call", "described", "prepare_call", "trace_call"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """One call: ``objects`` are the caller's operands, ``operands`` their descriptions."""
+
+    bound: Bound
+    captures: Captures
+    objects: tuple[object, ...]
+    operands: tuple[Operand, ...]
+    key: Hashable
+
+    @property
+    def names(self) -> list[str]:
+        """What each operand is called in the function."""
+        return self.bound.operands.names
+
+
+def described(value: Any, check: str) -> Operand:
+    """Return the operand of an object, as kernels take it."""
+    return concrete(operand_of(value, check))  # type: ignore[arg-type]  # checked when decorated
+
+
+def prepare_call(
+    fn: Callable[..., Any], bound: Bound, options: JitOptions, receiver: object = None
+) -> Call:
+    """Read captured names and describe every operand of a call."""
+    captures = read_captures(fn, bound.operands, receiver)
+    objects = tuple(bound.operands.objects)
+    operands = tuple(described(value, options.check) for value in objects)
+    key = (bound.token, captures.token, tuple(map(operand_token, operands)))
+    return Call(bound, captures, objects, operands, key)
+
+
+def trace_call(
+    fn: Callable[..., Any],
+    name: str,
+    call: Call,
+    options: JitOptions,
+    pipeline: Pipeline,
+    receiver: object = None,
+) -> Program:
+    """Trace the user's function for this call."""
+    start = time.perf_counter()
+    specs = [
+        argument_spec(operand_name, operand)
+        for operand_name, operand in zip(call.names, call.operands, strict=True)
+    ]
+    slots = tuple(Slot(number) for number in range(len(specs)))
+    captures = call.captures
+
+    def with_captures(
+        args: tuple[Any, ...], kwargs: dict[str, Any], tracers: tuple[Any, ...]
+    ) -> Any:
+        function: Any = substitute(captures.function, tracers) if captures.function else fn
+        if receiver is not None and captures.receiver is not None:
+            args = (substitute(captures.receiver, tracers), *args[1:])
+        return function(*args, **kwargs)
+
+    arguments = (call.bound.args, call.bound.kwargs, slots)
+    traced = trace(with_captures, arguments, {}, specs, TraceOptions(name, options.output))
+    _refuse_lost_captures(traced)
+    return make_program(traced, pipeline, start)
+
+
+def _refuse_lost_captures(traced: Traced) -> None:
+    """Refuse arrays that the body met, that somebody else holds and that have no name here.
+
+    They could be rebound without a later call noticing. What the body made itself is a constant.
+    """
+    if not traced.captured:
+        return
+    for is_last_try in (False, True):
+        # One reference in the tuple, one in the loop's variable, one in the argument.
+        lost = [
+            number for number, value in enumerate(traced.captured) if sys.getrefcount(value) > 3
+        ]
+        if not lost:
+            return
+        if is_last_try:
+            raise UnsupportedError(
+                f"the function uses an array of shape {_shape(traced.captured[lost[0]])} that it "
+                "reaches neither through its arguments nor through a global, closure or attribute "
+                "name",
+                hint="pass it as an argument, so that later calls read it again",
+            )
+        gc.collect()
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    return tuple(value.shape)

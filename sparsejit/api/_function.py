@@ -1,0 +1,306 @@
+"""``CompiledFunction``: what ``sparse_jit`` makes of a function.
+
+In: calls. Out: results. A call is described and its key looked up; the kernel that is found there
+runs. Only a new key is traced and compiled, under a lock, so that threads do it once.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import time
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sparsejit.api._call import Call, described, prepare_call, trace_call
+from sparsejit.api._flatten import is_operand
+from sparsejit.api._lowered import Lowered, make_report
+from sparsejit.api._options import JitOptions
+from sparsejit.api._plan import Plan, copied
+from sparsejit.api._program import Compiled, Program
+from sparsejit.api._reference_call import reference_of
+from sparsejit.api._run import run_compiled
+from sparsejit.api._signature import Signature
+from sparsejit.api._target import Target, backend_of, choose_target, refuse_cuda
+from sparsejit.errors import TensorTypeError, VerificationError
+from sparsejit.explain import OperandNote, explain_text
+from sparsejit.pipeline import default_pipeline
+from sparsejit.tensors import Operand
+from sparsejit.trace import current_trace
+
+__all__ = ["BoundMethod", "CacheInfo", "CompiledFunction"]
+
+
+@dataclass(frozen=True, slots=True)
+class CacheInfo:
+    """``traces`` of the function, ``compiles`` of kernels, and ``hits``: calls without either."""
+
+    traces: int
+    compiles: int
+    hits: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LastCall:
+    program: Program
+    width: int
+    target: Target
+    operands: tuple[OperandNote, ...]
+    seconds: float
+    was_hit: bool
+
+
+class CompiledFunction:
+    """A function compiled for each kind of operands it meets; ``py_func`` is the original.
+
+    Made by ``sparse_jit``, whose documentation says what calling it means.
+
+    >>> import numpy as np
+    >>> import sparsejit as sj
+    >>> double = sj.sparse_jit(lambda x: x + x, target="interpreter")
+    >>> double(np.arange(3)).tolist(), double(np.arange(5)).tolist()
+    ([0, 2, 4], [0, 2, 4, 6, 8])
+    >>> double.cache_info()
+    CacheInfo(traces=1, compiles=1, hits=1)
+    """
+
+    def __init__(self, fn: Callable[..., Any], options: JitOptions) -> None:
+        if not callable(fn):
+            raise ValueError(f"sparse_jit decorates a function, not {fn!r}")
+        functools.update_wrapper(self, fn)
+        self.__name__: str = getattr(fn, "__name__", type(fn).__name__)
+        self.py_func = fn
+        self.options = options
+        self._signature = Signature(fn, options.static_argnames)
+        self._pipeline = default_pipeline(
+            parallelization=options.parallelization,
+            ordered_reductions=options.deterministic or not options.reassociate,
+        )
+        self._is_method = False
+        self._programs: dict[Hashable, list[Program]] = {}
+        self._lock = threading.RLock()
+        self._counting = threading.Lock()
+        self._traces = self._compiles = self._hits = 0
+        self._last: _LastCall | None = None
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters."""
+        return self._signature.names
+
+    # ------------------------------------------------------------ calling
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if current_trace() is not None:
+            return self.py_func(*args, **kwargs)
+        return self._run(*self._call(args, kwargs))
+
+    def call_named(self, named: Mapping[str, Any], private: frozenset[int]) -> Any:
+        """Call with arguments by name; objects whose ``id`` is in ``private`` stay as they are."""
+        call = prepare_call(self.py_func, self._signature.bind_named(named), self.options)
+        return self._run(call, None, private)
+
+    def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Call, object]:
+        """Return the call and the object that a method is called on."""
+        receiver = args[0] if self._is_method and args and not is_operand(args[0]) else None
+        bound = self._signature.bind(args, kwargs, is_method=receiver is not None)
+        return prepare_call(self.py_func, bound, self.options, receiver), receiver
+
+    def _run(self, call: Call, receiver: object, private: frozenset[int] = frozenset()) -> Any:
+        target = choose_target(self.options)
+        if target.name == "cuda":
+            refuse_cuda()
+        program, numbers, is_known = self._program(call, receiver, target)
+        operands, objects, names = _with_constants(call, program, self.options.check)
+        width = program.width(numbers, operands)
+        compiled = program.compiled.get(width)
+        was_hit = is_known and compiled is not None
+        if compiled is None:
+            compiled = self._compiled(program, width, target)
+        if private:
+            _keep_private(program, objects, names, private)
+            objects = [copied(value) if id(value) in private else value for value in objects]
+        start = time.perf_counter()
+        result = run_compiled(program, compiled, numbers, operands, objects, names)
+        notes = tuple(map(OperandNote.of, names, operands))
+        seconds = time.perf_counter() - start
+        self._last = _LastCall(program, width, target, notes, seconds, was_hit)
+        if was_hit:
+            with self._counting:
+                self._hits += 1
+        return result
+
+    def _program(
+        self, call: Call, receiver: object, target: Target
+    ) -> tuple[Program, list[int], bool]:
+        """Return the program for a call, the values of its symbols, and whether it was known."""
+        key = (target.name, call.key)
+        found = _fitting(self._programs.get(key, ()), call)
+        if found is not None:
+            return *found, True
+        with self._lock:
+            found = _fitting(self._programs.get(key, ()), call)
+            if found is not None:
+                return *found, True
+            program = trace_call(
+                self.py_func, self.__name__, call, self.options, self._pipeline, receiver
+            )
+            found = _fitting((program,), call)
+            if found is None:
+                raise VerificationError(
+                    "a trace fits its own call", f"{self.__name__} does not fit its operands"
+                )
+            # A new list: other threads may be reading the old one.
+            self._programs[key] = [*self._programs.get(key, ()), program]
+            self._traces += 1
+            return *found, False
+
+    def _compiled(self, program: Program, width: int, target: Target) -> Compiled:
+        """Return the kernel of a program, compiling it when no other thread has."""
+        with self._lock:
+            known = program.compiled.get(width)
+            if known is not None:
+                return known
+            backend = backend_of(target, self.options)
+            if backend is None:
+                refuse_cuda()
+            made = program.compile(width, backend, self.options)
+            self._compiles += 1
+            return made
+
+    # ------------------------------------------------------------ looking
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Trace and lower for the kinds of these arguments, without running anything."""
+        call, receiver = self._call(args, kwargs)
+        target = choose_target(self.options)
+        program, numbers, _ = self._program(call, receiver, target)
+        operands, _, names = _with_constants(call, program, self.options.check)
+        width = program.width(numbers, operands)
+        notes = tuple(map(OperandNote.of, names, operands))
+        return Lowered(self, program, width, target, notes)
+
+    def explain(self, *args: Any, **kwargs: Any) -> str:
+        """Say what is done for these arguments and why; without arguments, for the last call.
+
+        Raises ``ValueError`` when there was no call.
+        """
+        last = self._last
+        if args or kwargs or (last is None and not self.parameters):
+            return self.lower(*args, **kwargs).explain()
+        if last is None:
+            raise ValueError(
+                f"{self.__name__} has not been called yet: call it, or use explain(*args)"
+            )
+        report = make_report(
+            self, last.program, last.width, last.target, last.operands, last.seconds, last.was_hit
+        )
+        return explain_text(report)
+
+    def cache_info(self) -> CacheInfo:
+        """Return how often the function was traced and compiled, and how many calls did neither."""
+        return CacheInfo(self._traces, self._compiles, self._hits)
+
+    def bind(self, **fixed: Any) -> Plan:
+        """Return a plan: this function with some arguments fixed at their present values.
+
+        ``TypeError`` for a name that is no parameter.
+        """
+        return Plan(self, fixed)
+
+    def evaluate(self, program: Program, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Evaluate a program in NumPy; see ``Lowered.reference``."""
+        call, _ = self._call(args, kwargs)
+        found = _fitting((program,), call)
+        if found is None:
+            raise TensorTypeError("the arguments do not fit the program that was lowered")
+        operands, _, _ = _with_constants(call, program, self.options.check)
+        return reference_of(program, found[1], operands)
+
+    def compile_now(self, program: Program, width: int, target: Target) -> None:
+        """Make the kernel of a program; see ``Lowered.compile``."""
+        self._compiled(program, width, target)
+
+    # ------------------------------------------------------------ as an object of Python
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._is_method = True
+
+    def __get__(self, obj: object, owner: type | None = None) -> CompiledFunction | BoundMethod:
+        return self if obj is None else BoundMethod(self, obj)
+
+    def __repr__(self) -> str:
+        return f"<sparse_jit function {self.__name__}>"
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Pickle by reference to the source: as a global, or as its function and options."""
+        name = getattr(self.py_func, "__qualname__", "")
+        found: Any = sys.modules.get(getattr(self.py_func, "__module__", None) or "")
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if found is self:
+            return name
+        return CompiledFunction, (self.py_func, self.options)
+
+
+class BoundMethod:
+    """A compiled function with the object that it is called on."""
+
+    __slots__ = ("__func__", "__self__")
+
+    def __init__(self, function: CompiledFunction, obj: object) -> None:
+        self.__func__ = function
+        self.__self__ = obj
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__func__(self.__self__, *args, **kwargs)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """``CompiledFunction.lower`` for this object."""
+        return self.__func__.lower(self.__self__, *args, **kwargs)
+
+    def explain(self, *args: Any, **kwargs: Any) -> str:
+        """``CompiledFunction.explain`` for this object."""
+        if args or kwargs:
+            return self.__func__.explain(self.__self__, *args, **kwargs)
+        return self.__func__.explain()
+
+    def cache_info(self) -> CacheInfo:
+        """``CompiledFunction.cache_info``."""
+        return self.__func__.cache_info()
+
+    def __repr__(self) -> str:
+        return f"<bound {self.__func__!r} of {self.__self__!r}>"
+
+
+def _fitting(programs: Any, call: Call) -> tuple[Program, list[int]] | None:
+    """Return the program whose extents fit, with the values of its symbols."""
+    shapes = [operand.shape for operand in call.operands]
+    for program in programs:
+        numbers = program.extents.numbers([*shapes, *program.constant_shapes])
+        if numbers is not None:
+            return program, numbers
+    return None
+
+
+def _with_constants(
+    call: Call, program: Program, check: str
+) -> tuple[list[Operand], list[object], list[str]]:
+    """Return operands, objects and names, those of the trace's constants last."""
+    constants = program.traced.captured
+    operands = [*call.operands, *(described(value, check) for value in constants)]
+    names = [*call.names, *(f"constant {number}" for number in range(len(constants)))]
+    return operands, [*call.objects, *constants], names
+
+
+def _keep_private(
+    program: Program, objects: list[object], names: list[str], private: frozenset[int]
+) -> None:
+    """Refuse to assign to the fixed arguments of a plan."""
+    for number in program.aliases.assigned:
+        if id(objects[number]) in private:
+            raise ValueError(
+                f"the function assigns to argument {names[number]!r}, which is fixed in the plan"
+            )

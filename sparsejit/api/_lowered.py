@@ -1,0 +1,150 @@
+"""``Lowered``: a function for one kind of operands, to be looked at, checked and compiled.
+
+In: a program and the operands it was traced for. Out: its text at every level, what ``explain``
+says of it, what the reference evaluator computes, and a callable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from sparsejit.api._program import Program
+from sparsejit.api._target import NO_GPU_CODE, Target, backend_of
+from sparsejit.debug import TEXT_LEVELS
+from sparsejit.errors import UnsupportedError
+from sparsejit.explain import OperandNote, Report, explain_text
+from sparsejit.ir.loop_printing import print_loops
+from sparsejit.ir.mlir import print_mlir
+from sparsejit.ir.printing import print_tensor
+
+if TYPE_CHECKING:
+    from sparsejit.api._function import CompiledFunction
+
+__all__ = ["Lowered", "make_report"]
+
+
+class Lowered:
+    """What ``f.lower(*args)`` returns: ``f``, traced for the kinds of these arguments.
+
+    >>> import numpy as np
+    >>> import sparsejit as sj
+    >>> double = sj.sparse_jit(lambda x: x * 2, target="interpreter")
+    >>> lowered = double.lower(np.ones(3))
+    >>> print(lowered.text("tensor").splitlines()[0].split("(")[1])
+    %x: f64[d0]) ->
+    """
+
+    def __init__(
+        self,
+        function: CompiledFunction,
+        program: Program,
+        width: int,
+        target: Target,
+        operands: tuple[OperandNote, ...],
+    ) -> None:
+        self._function = function
+        self._program = program
+        self._width = width
+        self._target = target
+        self._operands = operands
+        self._texts: dict[str, str] = {}
+
+    def text(self, level: str) -> str:
+        """Return the program's text at a level.
+
+        ``"tensor"`` is what the atomic stage takes, ``"decisions"`` and ``"copies"`` what its
+        analysis decided, ``"loops"`` what the backend takes, ``"source"`` the generated code,
+        ``"plan"`` the launch plan of a device, ``"mlir"`` the function as MLIR. Raises
+        ``ValueError`` for another level and ``UnsupportedError`` for one that the target or the
+        program does not have.
+        """
+        if level not in TEXT_LEVELS:
+            choices = ", ".join(map(repr, TEXT_LEVELS))
+            raise ValueError(f"level must be one of {choices}, not {level!r}")
+        match level:
+            case "tensor":
+                return print_tensor(self._program.func)
+            case "source":
+                return self._source()
+            case "plan":
+                raise UnsupportedError(
+                    f'text("plan") for target {self._target.name!r}', reasons=(self._why_no_plan(),)
+                )
+            case "mlir" if "mlir" not in self._stage_texts():
+                return print_mlir(self._program.func)
+            case _:
+                return self._stage_texts()[level]
+
+    def _stage_texts(self) -> dict[str, str]:
+        """Lower, which is deterministic, once more and listen."""
+        if not self._texts:
+            loops = self._program.lower(self._width, self._texts.__setitem__)
+            self._texts["loops"] = print_loops(loops)
+        return self._texts
+
+    def _source(self) -> str:
+        backend = backend_of(self._target, self._function.options)
+        if backend is None:
+            raise UnsupportedError('text("source") for target "cuda"', reasons=(NO_GPU_CODE,))
+        return backend.emit(self._program.lower(self._width)).text
+
+    def _why_no_plan(self) -> str:
+        if self._target.name == "cuda":
+            return NO_GPU_CODE
+        return "there is no launch plan without a device: the generated code is called directly"
+
+    def explain(self) -> str:
+        """Return what was decided for these operands, and why; nothing is run."""
+        report = make_report(
+            self._function, self._program, self._width, self._target, self._operands
+        )
+        return explain_text(report)
+
+    def reference(self, *args: Any, **kwargs: Any) -> Any:
+        """Evaluate the traced program in NumPy, by brute force.
+
+        ``args`` are as in a call and may have other extents. Returns what the call would return,
+        with a pair ``(values, stored)`` in the place of each array: the dense values and the
+        boolean mask of what is stored. The arguments are not changed.
+        """
+        return self._function.evaluate(self._program, args, kwargs)
+
+    def compile(self) -> Callable[..., Any]:
+        """Compile the kernel now, and return the function; calls of this kind find it ready.
+
+        Raises ``DeviceError`` when the target is cuda and no device can be used.
+        """
+        self._function.compile_now(self._program, self._width, self._target)
+        return self._function
+
+
+def make_report(
+    function: CompiledFunction,
+    program: Program,
+    width: int,
+    target: Target,
+    operands: tuple[OperandNote, ...],
+    run_seconds: float | None = None,
+    was_hit: bool | None = None,
+) -> Report:
+    """Return the facts for ``explain``."""
+    compiled = program.compiled.get(width)
+    loops = compiled.loops if compiled is not None else program.lower(width)
+    info = function.cache_info()
+    return Report(
+        func=program.func,
+        target=target.name,
+        target_reason=target.reason,
+        engine="Python" if target.name == "interpreter" else "Numba",
+        refused=NO_GPU_CODE if target.name == "cuda" else "",
+        transfer=function.options.transfer.value,
+        operands=operands,
+        facts=(*program.traced.facts, *loops.facts),
+        index_width=width if program.width_is_open else None,
+        trace_seconds=program.seconds,
+        compile_seconds=None if compiled is None else compiled.seconds,
+        run_seconds=run_seconds,
+        was_hit=was_hit,
+        counts=(("traces", info.traces), ("compiles", info.compiles), ("hits", info.hits)),
+    )

@@ -1,0 +1,106 @@
+"""Bound plans: a function with some arguments fixed, for iterations that change the others.
+
+In: a function and the arguments to fix. Out: a callable of the rest. Fixed arguments are copied
+when they are bound, so their values are those of that moment on every target.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparsejit.api._flatten import is_array, like_container
+
+if TYPE_CHECKING:
+    from sparsejit.api._function import CompiledFunction
+
+__all__ = ["Plan", "copied"]
+
+
+class Plan:
+    """What ``f.bind(**fixed)`` returns: ``f`` of the arguments that are left.
+
+    Positional arguments fill the parameters that are not fixed, in order. Results are fresh at each
+    call. Assigning to a fixed argument is a ``ValueError``.
+
+    >>> import numpy as np
+    >>> import sparsejit as sj
+    >>> scale = sj.sparse_jit(lambda a, x: a * x, target="interpreter").bind(a=np.array([1.0, 2.0]))
+    >>> scale(np.ones(2)).tolist()
+    [1.0, 2.0]
+    >>> scale.update(a=np.array([5.0, 6.0]))
+    >>> scale(np.ones(2)).tolist()
+    [5.0, 6.0]
+    """
+
+    def __init__(self, function: CompiledFunction, fixed: dict[str, Any]) -> None:
+        self._function = function
+        unknown = [name for name in fixed if name not in function.parameters]
+        if unknown:
+            raise TypeError(
+                f"bind() got an unexpected keyword argument {unknown[0]!r}; the parameters of "
+                f"{function.__name__} are {', '.join(map(repr, function.parameters))}"
+            )
+        self._fixed: dict[str, Any] = {}
+        self._private: frozenset[int] = frozenset()
+        self._fix(fixed)
+        self._open = tuple(name for name in function.parameters if name not in fixed)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        named = dict(zip(self._open, args, strict=False))
+        if len(args) > len(self._open):
+            raise TypeError(
+                f"the plan takes {len(self._open)} positional arguments, {len(args)} were given"
+            )
+        for name in kwargs:
+            if name in named or name in self._fixed:
+                raise TypeError(f"argument {name!r} has a value already")
+        return self._function.call_named({**self._fixed, **named, **kwargs}, self._private)
+
+    def update(self, **fixed: Any) -> None:
+        """Replace fixed arguments; their values are copied now.
+
+        Raises ``ValueError`` for a name that is not fixed.
+        """
+        for name in fixed:
+            if name not in self._fixed:
+                choices = ", ".join(map(repr, self._fixed)) or "none"
+                raise ValueError(f"update() of {name!r}, which is not bound; bound are {choices}")
+        self._fix(fixed)
+
+    def _fix(self, fixed: dict[str, Any]) -> None:
+        values, made = _copies(tuple(fixed.values()))
+        self._fixed = {**self._fixed, **dict(zip(fixed, values, strict=True))}
+        self._private |= made
+
+
+def _copies(values: tuple[Any, ...]) -> tuple[tuple[Any, ...], frozenset[int]]:
+    """Copy the arrays in nested containers; an object met twice is copied once.
+
+    Returns the containers with copies, and the identities of the copies.
+    """
+    memo: dict[int, Any] = {}
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, tuple | list):
+            return like_container(value, list(map(walk, value)))
+        if isinstance(value, dict):
+            return {key: walk(item) for key, item in value.items()}
+        if not is_array(value):
+            return value
+        if id(value) not in memo:
+            memo[id(value)] = copied(value)
+        return memo[id(value)]
+
+    return tuple(map(walk, values)), frozenset(map(id, memo.values()))
+
+
+def copied(value: Any) -> Any:
+    """Return a copy of an array or sparse array, with memory of its own."""
+    if isinstance(value, np.ndarray):
+        return np.array(value, order="K", subok=True)
+    if hasattr(value, "copy"):
+        return value.copy()
+    return copy.deepcopy(value)

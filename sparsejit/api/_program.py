@@ -1,0 +1,138 @@
+"""A traced program and its kernels: everything that calls with one cache key share.
+
+In: the result of a trace. Out: for a call's shapes, the values of the extent symbols; for its
+operands, the kernel (compiled when first needed, one per index width of results) and the results.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sparsejit.api._aliases import AliasRule
+from sparsejit.api._extents import ExtentRule
+from sparsejit.api._options import JitOptions
+from sparsejit.api._widths import index_width, leaves_width_open
+from sparsejit.backends import Backend, Kernel, KernelSource
+from sparsejit.debug import dump_observer, dumped_levels
+from sparsejit.errors import SparseJitError, UnsupportedError
+from sparsejit.ir.facts import FactKind
+from sparsejit.ir.loops import LoopFunc
+from sparsejit.ir.mlir import print_mlir
+from sparsejit.ir.tensor import TensorFunc
+from sparsejit.pipeline import Observe, Pipeline
+from sparsejit.tensors import Operand
+from sparsejit.trace import Traced
+
+__all__ = ["Compiled", "Program", "make_program"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compiled:
+    """A kernel, the loops and the text it was made of, and how long making it took."""
+
+    loops: LoopFunc
+    source: KernelSource
+    kernel: Kernel
+    seconds: float
+
+
+@dataclass(slots=True, eq=False)
+class Program:
+    """One trace; ``constant_shapes`` are those of the arrays that were made while tracing."""
+
+    traced: Traced
+    func: TensorFunc
+    pipeline: Pipeline
+    extents: ExtentRule
+    aliases: AliasRule
+    scalars: tuple[bool, ...]
+    width_is_open: bool
+    seconds: float
+    constant_shapes: tuple[tuple[int, ...], ...] = ()
+    compiled: dict[int, Compiled] = field(default_factory=dict)
+
+    def width(self, numbers: Sequence[int], operands: Sequence[Operand]) -> int:
+        """Return the index width for the results of a call."""
+        if not self.width_is_open:
+            return 64
+        return index_width(self.func, numbers, [operand.values.size for operand in operands])
+
+    def lower(self, width: int, observe: Observe | None = None) -> LoopFunc:
+        """Return the loops for an index width."""
+        return self.pipeline.with_index_width(width).lower(self.func, observe)
+
+    def compile(self, width: int, backend: Backend, options: JitOptions) -> Compiled:
+        """Lower and load, and remember the kernel for this width.
+
+        ``UnsupportedError`` where ``library="only"`` forbids the generated code.
+        """
+        start = time.perf_counter()
+        levels = dumped_levels()
+        observe = dump_observer(levels) if levels else None
+        if observe is not None and "mlir" in levels:
+            observe("mlir", mlir_text(self.func))
+        loops = self.lower(width, observe)
+        if options.library == "only":
+            _refuse_generated_code(self.func, loops)
+        source = backend.emit(loops)
+        if observe is not None:
+            observe("source", source.text)
+        kernel = backend.load(source, cache=options.cache)
+        made = Compiled(loops, source, kernel, time.perf_counter() - start)
+        self.compiled[width] = made
+        return made
+
+    def arguments(self, numbers: Sequence[int], operands: Sequence[Operand]) -> list[Any]:
+        """Return what a kernel is called with: extents, then the buffers of each operand."""
+        found: list[Any] = list(numbers)
+        for is_scalar, operand in zip(self.scalars, operands, strict=True):
+            if is_scalar:
+                found.append(operand.buffers[0][()])
+            else:
+                found.extend(operand.buffers)
+        return found
+
+
+def make_program(traced: Traced, pipeline: Pipeline, started: float) -> Program:
+    """Return the program of a trace that began at ``started``; tensor passes run here."""
+    levels = dumped_levels()
+    func = pipeline.prepare(traced.func, dump_observer(levels) if levels else None)
+    rule = AliasRule.of(func)
+    scalars = tuple(
+        param.type.rank == 0 and number not in rule.assigned
+        for number, param in enumerate(func.params)
+    )
+    return Program(
+        traced,
+        func,
+        pipeline,
+        ExtentRule.of(func, traced.guards),
+        rule,
+        scalars,
+        leaves_width_open(func),
+        time.perf_counter() - started,
+        tuple(tuple(value.shape) for value in traced.captured),  # type: ignore[attr-defined]  # arrays
+    )
+
+
+def _refuse_generated_code(func: TensorFunc, loops: LoopFunc) -> None:
+    refusals = tuple(
+        f"%{fact.subject}: {fact.text}" for fact in loops.facts if fact.kind is FactKind.LIBRARY
+    )
+    if refusals:
+        raise UnsupportedError(
+            f'library="only", and {func.name} has operations that no library kernel does',
+            hint='use library="auto"',
+            reasons=refusals,
+        )
+
+
+def mlir_text(func: TensorFunc) -> str:
+    """Return the MLIR of a function, or why it has none."""
+    try:
+        return print_mlir(func)
+    except SparseJitError as error:
+        return f"// {error}"

@@ -1,0 +1,91 @@
+"""Operands as kernels take them: a format with concrete index widths, and buffers of just these.
+
+In: a described operand, whose format may leave the widths open. Out: the same with the widths of
+its arrays in the format. Unsigned or mixed index types, which no width names, are converted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from sparsejit.affine import Add
+from sparsejit.formats import Format, LevelKind
+from sparsejit.tensors import Operand, buffer_names
+
+__all__ = ["concrete"]
+
+
+def concrete(operand: Operand) -> Operand:
+    """Return the operand with index widths in its format, and values of the rank that kernels take.
+
+    >>> import scipy.sparse as sp
+    >>> from sparsejit.tensors import operand_of
+    >>> concrete(operand_of(sp.csr_array([[0.0, 1.0]]))).format.crd_width
+    32
+    """
+    if operand.is_dense:
+        return operand
+    layout = _layout(operand.format)
+    indices = operand.buffers[:-1]
+    wanted = [np.dtype(np.int64)] * len(indices)
+    widths = []
+    for places, is_signed in ((layout.positions, False), (layout.coordinates, layout.is_signed)):
+        dtype = _common([indices[place].dtype for place in places], is_signed)
+        widths.append(dtype.itemsize * 8)
+        for place in places:
+            wanted[place] = dtype
+    converted = tuple(
+        buffer if buffer.dtype == dtype else buffer.astype(dtype)
+        for buffer, dtype in zip(indices, wanted, strict=True)
+    )
+    values = operand.values
+    if layout.batches:
+        batches = operand.format.level_sizes(operand.shape)[: layout.batches]
+        values = values.reshape(*batches, values.size // max(prod(batches), 1))
+    fmt = _with_widths(operand.format, widths[0], widths[1])
+    return replace(operand, format=fmt, buffers=(*converted, values))
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Which index buffers are positions and which coordinates; facts about the levels."""
+
+    positions: tuple[int, ...]
+    coordinates: tuple[int, ...]
+    is_signed: bool
+    batches: int
+
+
+@lru_cache(maxsize=1024)
+def _layout(fmt: Format) -> _Layout:
+    kinds = [kind for _, kind in buffer_names(fmt)]
+    padded = any(level.type.kind is LevelKind.PADDED for level in fmt.levels)
+    return _Layout(
+        tuple(place for place, kind in enumerate(kinds) if kind == "positions"),
+        tuple(place for place, kind in enumerate(kinds) if kind == "coordinates"),
+        padded or any(isinstance(level.expr, Add) for level in fmt.levels),
+        sum(level.type.kind is LevelKind.BATCH for level in fmt.levels),
+    )
+
+
+@lru_cache(maxsize=1024)
+def _with_widths(fmt: Format, pos_width: int, crd_width: int) -> Format:
+    return fmt.with_widths(pos_width, crd_width)
+
+
+def _common(dtypes: Sequence[np.dtype[Any]], is_signed: bool) -> np.dtype[Any]:
+    """Return the one dtype that all these arrays are given in: one that a width names."""
+    names = {dtype.name for dtype in dtypes}
+    if len(names) == 1:
+        (name,) = names
+        if name in ("int32", "int64") or (name in ("uint8", "uint16") and not is_signed):
+            return dtypes[0]
+    if names <= {"int8", "int16", "int32", "uint8", "uint16"}:
+        return np.dtype(np.int32)
+    return np.dtype(np.int64)

@@ -1,0 +1,74 @@
+"""The target of a call, and why: which backend runs it, or what keeps it from running.
+
+In: the decorator's options and the environment. Out: a ``Target``. This version has no code
+generator for GPUs, so "auto" is the CPU; "cuda" can be lowered and explained, and calling it says
+what is missing on this machine.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+from sparsejit.api._options import JitOptions, wanted_target
+from sparsejit.backends import BACKENDS, Backend
+from sparsejit.errors import DeviceError, UnsupportedError
+from sparsejit.runtime.probe import cuda_obstacles, cupy_version, package_version, probe_driver
+
+__all__ = ["Target", "backend_of", "check_num_threads", "choose_target", "refuse_cuda"]
+
+NO_GPU_CODE = "this version of sparsejit generates no GPU code"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """``name`` is "cpu", "cuda" or "interpreter"; ``reason`` says who chose it."""
+
+    name: str
+    reason: str
+
+
+def choose_target(options: JitOptions) -> Target:
+    """Return the target of a call; ``ValueError`` for wrong values in the environment."""
+    check_num_threads()
+    wanted = wanted_target(options)
+    asked_by = "the decorator" if options.target != "auto" else "SPARSEJIT_TARGET"
+    if wanted == "auto":
+        return Target("cpu", f'target="auto", and {NO_GPU_CODE}')
+    return Target(wanted, f"{asked_by} asks for it")
+
+
+def backend_of(target: Target, options: JitOptions) -> Backend | None:
+    """Return the backend of a target, None for cuda."""
+    match target.name:
+        case "interpreter":
+            return BACKENDS["interpreter"]
+        case "cpu":
+            numba = BACKENDS["numba"]
+            return numba if options.reassociate else replace(numba, reassociate=False)  # type: ignore[type-var]  # the table holds dataclasses
+        case _:
+            return None
+
+
+def check_num_threads() -> int | None:
+    """Return ``SPARSEJIT_NUM_THREADS``, None where it is not set; ``ValueError`` for no number."""
+    asked = os.environ.get("SPARSEJIT_NUM_THREADS")
+    if not asked:
+        return None
+    if not asked.isdecimal() or int(asked) < 1:
+        raise ValueError(f"SPARSEJIT_NUM_THREADS must be a positive integer, not {asked!r}")
+    return int(asked)
+
+
+def refuse_cuda() -> NoReturn:
+    """Raise what a call with target "cuda" raises: ``DeviceError`` naming all that is missing.
+
+    On a machine where nothing is missing it is ``UnsupportedError``.
+    """
+    driver = probe_driver()
+    obstacles = cuda_obstacles(driver, cupy_version(), package_version("numba-cuda"))
+    hint = 'use target="cpu" or target="auto"'
+    if obstacles:
+        raise DeviceError(f'target="cuda" cannot run: {"; ".join(obstacles)}', hint=hint)
+    raise UnsupportedError('target="cuda" cannot run', hint=hint, reasons=(NO_GPU_CODE,))
