@@ -12,9 +12,6 @@ nothing is said; where it raises or leaves the result open, the rules of the lan
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -68,6 +65,7 @@ def constant(value: object, dtype: DType) -> Const:
             return fold_cast(Const(float(value), DType.FLOAT64), dtype)  # type: ignore[arg-type]  # float() refuses what is no number
 
 
+@cache
 def zero_of(dtype: DType) -> Const:
     """Return the zero (or False) of ``dtype``."""
     return constant(0, dtype)
@@ -145,11 +143,8 @@ def applies(op: UnaryOp | BinaryOp, dtype: DType) -> bool:
     return bool(resolved == (*given, result))
 
 
-@contextmanager
-def _silence() -> Iterator[None]:
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+def _silence() -> np.errstate:
+    return np.errstate(all="ignore")
 
 
 def _array(const: Const) -> np.ndarray[Any, Any]:

@@ -183,6 +183,7 @@ def type_text(kind: TensorType, symbols: Sequence[str]) -> str:
 def fill_text(fill: Const) -> str:
     """Return what a text says about a fill value: nothing when it is the zero of its dtype.
 
+    >>> from sparsejit.ir.types import DType
     >>> fill_text(Const(1.5, DType.FLOAT32)), fill_text(Const(0, DType.INT8))
     (' fill=1.5', '')
     """

@@ -10,7 +10,7 @@ from sparsejit.affine import Dim
 from sparsejit.formats import CSR
 from sparsejit.ir.facts import Fact, FactKind
 from sparsejit.ir.fold import applies, zero_of
-from sparsejit.ir.loop_walk import expr_dtype
+from sparsejit.ir.loop_walk import expr_dtype, memrefs_defined
 from sparsejit.ir.loops import (
     Alloc,
     Assemble,
@@ -36,6 +36,7 @@ from sparsejit.ir.loops import (
     ScanOp,
     Search,
     Select,
+    Sort,
     SparseResult,
     Stmt,
     Store,
@@ -133,13 +134,13 @@ def blocks(draw: st.DrawFn, scope: _Scope, depth: int = 2) -> tuple[Stmt, ...]:
     made: list[Stmt] = []
     for _ in range(draw(st.integers(0, 4))):
         made.extend(_statement(draw, scope, depth))
-    owned = [stmt.memref for stmt in made if isinstance(stmt, Alloc)]
-    owned += [target for stmt in made if isinstance(stmt, Assemble) for target in stmt.targets]
+    kinds = (Alloc, Assemble, Sort)
+    owned = [new for stmt in made if isinstance(stmt, kinds) for new in memrefs_defined(stmt)]
     return (*made, *map(Dealloc, owned))
 
 
 def _statement(draw: st.DrawFn, scope: _Scope, depth: int) -> list[Stmt]:
-    kinds = ["let", "alloc", "memref", "memref"] + ["assemble"] * (depth == 2)
+    kinds = ["let", "alloc", "memref", "memref"] + ["assemble", "sort"] * (depth == 2)
     kinds += ["for", "while", "if"] if depth else []
     kinds += ["assign"] if scope.mutable else []
     match draw(st.sampled_from(kinds)):
@@ -167,6 +168,13 @@ def _statement(draw: st.DrawFn, scope: _Scope, depth: int) -> list[Stmt]:
             return [If(condition, then, orelse)]
         case "assemble":
             return _assemble(draw, scope)
+        case "sort":
+            rows = [m for m in scope.memrefs if m.rank == 1 and m.dtype is INDEX]
+            keys = tuple(draw(st.lists(st.sampled_from(rows), max_size=2))) if rows else ()
+            extents = tuple(draw(expressions(INDEX, scope)) for _ in keys)
+            order = Memref(scope.fresh("o"), INDEX, 1)
+            scope.memrefs.append(order)
+            return [Sort(order, keys, extents, index(2))]
         case _:
             return _on_memref(draw, scope)
 

@@ -32,6 +32,7 @@ from sparsejit.ir.loops import (
     ScanOp,
     Search,
     Select,
+    Sort,
     SparseResult,
     Store,
     Trim,
@@ -84,6 +85,7 @@ def test_every_statement(file_regression: FileRegressionFixture) -> None:
     c0, flag = Memref("c0", INDEX, 1), Memref("flag", BOOL, 0)
     pairs = Memref("pairs", DType.UINT8, 2)
     targets = (Memref("t_pos1", INDEX, 1), Memref("t_crd1", INDEX, 1), Memref("t_vals", F64, 1))
+    order = Memref("order", INDEX, 1)
     zero, half = Const(0.0, F64), Lit(Const(0.5, F64))
     true = Lit(Const(True, BOOL))
     where = Search(c0, lit(0), DimOf(c0, 0), J)
@@ -122,6 +124,8 @@ def test_every_statement(file_regression: FileRegressionFixture) -> None:
         Scan(c0, ScanOp.MAX),
         Trim(c0, D0),
         Assemble(targets, CSR.with_widths(64, 64), (D0, D1), (c0, c0), row, D0, zero),
+        Sort(order, (c0, c0), (D0, binary(BinaryOp.MUL, D1, lit(2))), D0),
+        Dealloc(order),
         Dealloc(flag),
         Dealloc(c0),
     )

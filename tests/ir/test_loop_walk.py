@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 
 from sparsejit.affine import Dim
 from sparsejit.formats import CSR
@@ -43,6 +43,7 @@ from sparsejit.ir.loops import (
     ScanOp,
     Search,
     Select,
+    Sort,
     SparseResult,
     Stmt,
     Store,
@@ -59,6 +60,7 @@ from tests.ir.loop_functions import loop_functions
 
 F64 = DType.FLOAT64
 X, Y, C = Memref("x", F64, 1), Memref("y", F64, 1), Memref("c", INDEX, 1)
+ORDER = Memref("o", INDEX, 1)
 B, W = Memref("b", F64, 1), Memref("w", F64, 1)
 N, P, Q, S = Var("n", INDEX), Var("p", INDEX), Var("q", INDEX), Var("s", F64)
 TRUE = Lit(Const(True, DType.BOOL))
@@ -95,6 +97,7 @@ def test_memrefs_of_statements() -> None:
         (Scan(C, ScanOp.SUM), ["c"], ["c"], []),
         (Trim(C, N), ["c"], ["c"], []),
         (Alloc(B, (N,)), [], [], ["b"]),
+        (Sort(ORDER, (C, C), (N, N), N), ["c", "c"], [], ["o"]),
         (Dealloc(B), ["b"], [], []),
         (View(W, X, (N,), (N,), (1,)), ["x"], [], ["w"]),
     ]
@@ -157,6 +160,7 @@ def test_mapping_a_body() -> None:
     assert kinds == ["Alloc", "Let", "For", "If", "Assign", "While", "Let", "Dealloc"]
 
 
+@settings(max_examples=50)
 @given(loop_functions())
 def test_mapping_reaches_every_expression(func: LoopFunc) -> None:
     """Every index constant becomes 42: none is left, and as many are found as there were."""

@@ -1,6 +1,6 @@
 """Every legal function survives ``eval(repr(...))``, prints the same twice, and is accepted."""
 
-from hypothesis import given
+from hypothesis import given, settings
 
 from sparsejit import affine, formats
 from sparsejit.errors import Location
@@ -29,6 +29,7 @@ def test_tensor_functions(func: tensor.TensorFunc) -> None:
     assert map_ops(func.ops, lambda op: (op,)) == func.ops
 
 
+@settings(max_examples=50)
 @given(loop_functions())
 def test_loop_functions(func: loops.LoopFunc) -> None:
     again = eval(repr(func), LOOPS)

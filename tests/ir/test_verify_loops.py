@@ -36,6 +36,7 @@ from sparsejit.ir.loops import (
     ScanOp,
     Search,
     Select,
+    Sort,
     SparseResult,
     Stmt,
     Store,
@@ -94,6 +95,7 @@ ASSEMBLE = Assemble(
     count=N,
     fill=Const(0.0, F64),
 )
+SORT = Sort(Memref("order", INDEX, 1), (C, C), (N, N), N)
 FREED = tuple(map(Dealloc, ASSEMBLE.targets))
 VIEW = View(W, M, (ONE, ONE), (ONE, N), (1, 1), (0,))
 SPARSE = SparseResult(CSR, (Dim(0), Dim(0)), Const(0.0, F64), (C, C, X))
@@ -248,6 +250,12 @@ REJECTS: list[tuple[str, str, LoopFunc]] = [
         f(replace(ASSEMBLE, coordinates=(C, X))),
     ),
     (TYPES, "an extent or count is int64, not float64", f(replace(ASSEMBLE, count=ONE_F))),
+    (TYPES, "a sort by 2 coordinates has 1 extents", f(replace(SORT, extents=(N,)))),
+    (TYPES, "the sorted m has rank 2, not 1", f(replace(SORT, coordinates=(C, M)))),
+    (TYPES, "a sort is over int64, x is float64", f(replace(SORT, coordinates=(C, X)))),
+    (TYPES, "an extent or count is int64, not bool", f(replace(SORT, count=TRUE))),
+    (ONCE, "order is introduced twice", f(SORT, SORT)),
+    (OWNER, "order is neither freed nor returned", f(SORT)),
     (
         WHOLE,
         "a sparse result has 3 arrays, not 2",
@@ -315,6 +323,7 @@ ACCEPTS = [
     f(Store(H, (N,), Cast(add(Cast(Load(H, (N,)), F64), ONE_F, F64), F16))),
     f(Store(X, (N,), ONE_F, BinaryOp.SUB)),
     f(results=(ParamResult(0), SPARSE)),
+    f(SORT, Copy(C, SORT.order), Dealloc(SORT.order)),
 ]
 
 
