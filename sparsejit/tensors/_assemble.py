@@ -286,4 +286,4 @@ def _fit(
         for extreme in (int(array.max(initial=0)), int(array.min(initial=0))):
             if not limits.min <= extreme <= limits.max:
                 raise ValueError(f"{name}={width} is too small for {extreme}")
-    return array.astype(dtype, copy=False)
+    return np.ascontiguousarray(array, dtype)

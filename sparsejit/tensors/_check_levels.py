@@ -86,8 +86,9 @@ def check_positions(check: LevelCheck) -> None:
         _check_loose(check, positions, name)
         return
     if (bad := _first(positions[..., :1] != 0)) is not None:
-        place = _place(positions, bad * positions.shape[-1])
-        raise ValueError(f"{where}: {name}{place} is {positions.flat[bad]}, expected 0")
+        start = bad * positions.shape[-1]
+        place, found = _place(positions, start), positions.flat[start]
+        raise ValueError(f"{where}: {name}{place} is {found}, expected 0")
     if (bad := _first(positions[..., 1:] < positions[..., :-1])) is not None:
         row, column = divmod(bad, check.parents)
         flat = row * (check.parents + 1) + column + 1

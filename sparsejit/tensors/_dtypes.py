@@ -63,6 +63,8 @@ def fill_scalar(fill_value: Any, dtype: np.dtype[Any]) -> Any:
     if type(fill_value) is int and fill_value == 0:
         return _ZEROS[dtype]
     given = np.asarray(fill_value)
+    if isinstance(fill_value, int) and given.dtype == np.object_:
+        raise ValueError(f"fill_value {fill_value!r} does not fit dtype {dtype}")
     if given.ndim or (given.dtype not in _SUPPORTED and given.dtype.kind not in "biufc"):
         raise TensorTypeError(f"fill_value must be a number, not {fill_value!r}")
     if given.dtype == dtype:
