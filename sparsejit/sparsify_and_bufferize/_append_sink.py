@@ -23,7 +23,7 @@ from sparsejit.sparsify_and_bufferize._kernel import Kernel, State
 from sparsejit.sparsify_and_bufferize._scalar_lowering import literal, widened
 from sparsejit.sparsify_and_bufferize._sinks import Stmts, narrowed
 
-__all__ = ["AppendSink", "appended_loops"]
+__all__ = ["AppendSink", "appended_loops", "refuse_unassembled"]
 
 _FLAG = -1
 """The key under which ``State.slots`` keeps the flag of the innermost reserved block."""
@@ -42,6 +42,17 @@ def appended_loops(kernel: Kernel) -> tuple[int, ...]:
                     hint="ask for a dense result, or for blocks of the operands' size",
                 )
     return tuple(found)
+
+
+def refuse_unassembled(kernel: Kernel, kinds: tuple[LevelKind, ...]) -> None:
+    """Raise ``UnsupportedError`` for a result with a level of one of ``kinds``."""
+    for number, level in enumerate(kernel.space.output.levels):
+        if level.type.kind in kinds:
+            raise UnsupportedError(
+                f"a result with a {level.type.kind.value} level (level {number}) must have the "
+                "pattern of one operand",
+                hint="ask for another result format and convert it",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +74,7 @@ class AppendSink:
     storage = "appended in order"
 
     def __init__(self, kernel: Kernel, result: SparseBuffer) -> None:
+        refuse_unassembled(kernel, (LevelKind.BATCH, LevelKind.RANGE))
         self._kernel = kernel
         self._result = result
         self._loops = appended_loops(kernel)

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sparsejit.ir import loops
 from sparsejit.ir.types import INDEX, DType
@@ -46,6 +46,7 @@ class _Walker:
 
     operand: int
     level: LevelIterator
+    parent: Cursor
     position: loops.Var
     end: loops.Var
     segment: loops.Var | None
@@ -56,7 +57,10 @@ class _Walker:
 
     @property
     def cursor(self) -> Cursor:
-        return self.level.child(self.position, self.segment)
+        return self.level.child(self.parent, self.position, self.segment)
+
+    def coordinate(self, position: loops.Expr) -> loops.Expr:
+        return self.level.coordinate(position, self.parent)
 
 
 def coiterate(
@@ -94,20 +98,25 @@ class _Shape:
     def _coordinate(self) -> loops.Var:
         return loops.Var(self.kernel.namer.fresh(self.kernel.space.loops[self.loop].name), INDEX)
 
-    def _upper(self) -> loops.Expr:
-        """The extent of the loop; inside a block, what is left of the dimension."""
+    def _bounds(self) -> tuple[loops.Expr, loops.Expr]:
+        """The bounds of the loop; inside a block or along a diagonal, what is in the tensor."""
         loop = self.kernel.space.loops[self.loop]
-        extent = self.kernel.extent(loop.extent)
-        if loop.block is None:
-            return extent
-        outer, size, whole = loop.block
-        begun = ix.multiply(ix.index(size), self.state.loop_values[outer])
-        return ix.minimum(extent, ix.subtract(self.kernel.extent(whole), begun))
+        lower, upper = self.kernel.extent(loop.lower), self.kernel.extent(loop.extent)
+        if loop.block is not None:
+            size = ix.index(loop.block.size)
+            begun = ix.multiply(size, self.state.loop_values[loop.block.outer])
+            upper = ix.minimum(upper, ix.subtract(self.kernel.extent(loop.block.extent), begun))
+        if loop.diagonal is not None:
+            offset = self.state.loop_values[loop.diagonal.offset]
+            lower = ix.maximum(lower, offset)
+            last = ix.add(self.kernel.extent(loop.diagonal.extent), offset)
+            upper = ix.minimum(upper, last)
+        return lower, upper
 
     def dense(self, parallel: bool) -> Stmts:
         var = self._coordinate()
         inner = self.body(Visit(var, {}, needs_guard=False))
-        return (loops.For(var, ix.index(0), self._upper(), inner, parallel),) if inner else ()
+        return (loops.For(var, *self._bounds(), inner, parallel),) if inner else ()
 
     def walker(self, operand: int) -> _Walker:
         fresh = self.kernel.namer.fresh
@@ -117,7 +126,7 @@ class _Shape:
         segment = None
         if level.type.nonunique:
             segment = loops.Var(fresh(f"{position.name}_seg"), INDEX)
-        return _Walker(operand, level, position, end, segment)
+        return _Walker(operand, level, self.state.cursors[operand], position, end, segment)
 
     # ------------------------------------------------------------ one iterator alone
 
@@ -126,11 +135,11 @@ class _Shape:
         if walker.segment is not None and not collapse:
             return self._segments(walker, self._opened(walker))
         var = self._coordinate()
-        cursor = walker.level.child(walker.position)
+        cursor = walker.level.child(walker.parent, walker.position)
         inner = self.body(Visit(var, {walker.operand: cursor}))
         if not inner:
             return ()
-        bound = (loops.Let(var, walker.level.coordinate(walker.position)), *inner)
+        bound = (loops.Let(var, walker.coordinate(walker.position)), *inner)
         if upper == ix.add(lower, ix.index(1)):  # the only child of a single entry
             return (loops.Let(walker.position, lower), *bound)
         alone = parallel and walker.segment is None
@@ -147,7 +156,7 @@ class _Shape:
             return ()
         assert walker.segment is not None
         body = (
-            loops.Let(var, walker.level.coordinate(walker.position)),
+            loops.Let(var, walker.coordinate(walker.position)),
             *self._find_segment(walker, var),
             *inner,
             loops.Assign(walker.position, walker.segment),
@@ -158,7 +167,7 @@ class _Shape:
         """Set the segment's end behind the last entry with ``coordinate`` (none: to position)."""
         assert walker.segment is not None
         more = ix.less(walker.segment, walker.end)
-        same = ix.guarded(more, ix.equal(walker.level.coordinate(walker.segment), coordinate))
+        same = ix.guarded(more, ix.equal(walker.coordinate(walker.segment), coordinate))
         step = loops.Assign(walker.segment, ix.add(walker.segment, ix.index(1)))
         return (
             loops.Let(walker.segment, walker.position, mutable=True),
@@ -188,7 +197,7 @@ class _Shape:
             name = self.kernel.namer.fresh(f"c{walker.level.number}_{walker.level.name}")
             current[walker.operand] = loops.Var(name, INDEX)
             body.append(
-                loops.Let(current[walker.operand], walker.level.coordinate(walker.position))
+                loops.Let(current[walker.operand], walker.coordinate(walker.position))
             )
         least: loops.Expr = current[members[0].operand]
         for walker in members[1:]:
@@ -210,8 +219,8 @@ class _Shape:
             return self._segments(walker, ())
         position = loops.Var(self.kernel.namer.fresh(walker.level.position_name), INDEX)
         var = self._coordinate()
-        inner = self.body(Visit(var, {walker.operand: walker.level.child(position)}))
-        bound = (loops.Let(var, walker.level.coordinate(position)), *inner)
+        inner = self.body(Visit(var, {walker.operand: walker.level.child(walker.parent, position)}))
+        bound = (loops.Let(var, walker.coordinate(position)), *inner)
         return (loops.For(position, walker.position, walker.end, bound),) if inner else ()
 
     def _renamed(self, walker: _Walker) -> _Walker:
@@ -219,7 +228,7 @@ class _Shape:
         if walker.segment is None:
             return walker
         segment = loops.Var(self.kernel.namer.fresh(walker.segment.name), INDEX)
-        return _Walker(walker.operand, walker.level, walker.position, walker.end, segment)
+        return replace(walker, segment=segment)
 
     def _advance(self, walker: _Walker, matched: loops.Expr) -> loops.Stmt:
         after = walker.segment or ix.add(walker.position, ix.index(1))
@@ -259,11 +268,11 @@ class _Shape:
         here: dict[int, loops.Expr] = {}
         for operand, walker in walkers.items():
             flag = loops.Var(self.kernel.namer.fresh(f"at_{walker.level.name}"), DType.BOOL)
-            same = ix.equal(walker.level.coordinate(walker.position), var)
+            same = ix.equal(walker.coordinate(walker.position), var)
             body.append(loops.Let(flag, ix.guarded(walker.has_more, same)))
             here[operand] = flag
             if walker.segment is not None:
                 body += self._find_segment(walker, var)
         body += self._dispatch(self.lattice.points, here, walkers, var)
         body += [self._advance(walker, here[operand]) for operand, walker in walkers.items()]
-        return (*statements, loops.For(var, ix.index(0), self._upper(), tuple(body)))
+        return (*statements, loops.For(var, *self._bounds(), tuple(body)))

@@ -6,11 +6,12 @@ builds the level storage of any format. Source: MLIR's runtime library (lexicogr
 
 from __future__ import annotations
 
+from sparsejit.formats import LevelKind
 from sparsejit.ir import loops
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.types import INDEX
 from sparsejit.sparsify_and_bufferize import _index as ix
-from sparsejit.sparsify_and_bufferize._append_sink import appended_loops
+from sparsejit.sparsify_and_bufferize._append_sink import appended_loops, refuse_unassembled
 from sparsejit.sparsify_and_bufferize._buffers import Buffer, SparseBuffer
 from sparsejit.sparsify_and_bufferize._kernel import Kernel, State
 from sparsejit.sparsify_and_bufferize._scalar_lowering import literal
@@ -28,6 +29,7 @@ class EntriesSink:
     def __init__(self, kernel: Kernel, result: SparseBuffer) -> None:
         self._kernel = kernel
         self._result = result
+        refuse_unassembled(kernel, (LevelKind.BATCH, LevelKind.RANGE))
         self._loops = appended_loops(kernel)
         name = result.values.name.removesuffix("_vals")
         fresh = kernel.namer.fresh

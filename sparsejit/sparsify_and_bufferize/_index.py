@@ -22,6 +22,7 @@ __all__ = [
     "index",
     "less",
     "lower_affine",
+    "maximum",
     "minimum",
     "multiply",
     "subtract",
@@ -98,6 +99,11 @@ def compare(op: BinaryOp, lhs: loops.Expr, rhs: loops.Expr) -> loops.Expr:
 def less(lhs: loops.Expr, rhs: loops.Expr) -> loops.Expr:
     """Return ``lhs < rhs``."""
     return compare(BinaryOp.LT, lhs, rhs)
+
+
+def maximum(lhs: loops.Expr, rhs: loops.Expr) -> loops.Expr:
+    """Return the greater of two indices."""
+    return loops.Binary(BinaryOp.MAX, lhs, rhs, INDEX)
 
 
 def equal(lhs: loops.Expr, rhs: loops.Expr) -> loops.Expr:

@@ -36,7 +36,7 @@ def loop_orders(space: LevelSpace, *, scattered: bool = False) -> Iterator[LoopO
     First come orders that keep every operand's level order and end with the reductions of a sparse
     result; then those that locate one, two, ... operands, the last ones first.
     """
-    fixed = _block_edges(space) if scattered else _level_edges(space.output) | _block_edges(space)
+    fixed = _grid_edges(space) if scattered else _level_edges(space.output) | _grid_edges(space)
     last = frozenset[tuple[int, int]]() if scattered else _reductions_last(space)
     off_grid = space.off_grid
     sparse = [
@@ -83,11 +83,18 @@ def _level_edges(access: Access) -> Edges:
     return frozenset((a, b) for a, b in edges if (b, a) not in edges)
 
 
-def _block_edges(space: LevelSpace) -> Edges:
-    """The inner loop of a split comes after the outer one, so that its bound is known."""
-    return frozenset(
-        (loop.block[0], number) for number, loop in enumerate(space.loops) if loop.block is not None
-    )
+def _grid_edges(space: LevelSpace) -> Edges:
+    """The inner loop of a split comes after the outer one, so that its bound is known.
+
+    So does the loop along a diagonal after the one over diagonals.
+    """
+    edges: set[tuple[int, int]] = set()
+    for number, loop in enumerate(space.loops):
+        if loop.block is not None:
+            edges.add((loop.block.outer, number))
+        if loop.diagonal is not None:
+            edges.add((loop.diagonal.offset, number))
+    return frozenset(edges)
 
 
 def _reductions_last(space: LevelSpace) -> Edges:

@@ -25,12 +25,18 @@ class Cursor:
     """``level`` is the next level to resolve; ``position`` that of the last resolved one.
 
     Where a nonunique level was resolved its entries of one coordinate are the positions
-    ``position .. end - 1``; otherwise ``end`` is None.
+    ``position .. end - 1``; otherwise ``end`` is None. ``batch`` has the coordinates of the batch
+    levels: each batch has arrays of its own, the leading dimensions of the memrefs.
     """
 
     level: int
     position: loops.Expr
     end: loops.Expr | None = None
+    batch: tuple[loops.Expr, ...] = ()
+
+    def at(self, *indices: loops.Expr) -> tuple[loops.Expr, ...]:
+        """Return the indices of an element of one of the batch's arrays."""
+        return (*self.batch, *indices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +71,13 @@ class LevelIterator:
         match kind:
             case LevelKind.COMPRESSED:
                 self._single(cursor)
-                return self._position((parent,)), self._position((ix.add(parent, ix.index(1)),))
+                after = ix.add(parent, ix.index(1))
+                return self._position(cursor.at(parent)), self._position(cursor.at(after))
             case LevelKind.LOOSE_COMPRESSED:
                 self._single(cursor)
-                return self._position((parent, ix.index(0))), self._position((parent, ix.index(1)))
+                pair = (cursor.at(parent, ix.index(column)) for column in (0, 1))
+                lower, upper = (self._position(at) for at in pair)
+                return lower, upper
             case LevelKind.SINGLETON:
                 return parent, cursor.end or ix.add(parent, ix.index(1))
             case LevelKind.STRUCTURED:
@@ -76,23 +85,37 @@ class LevelIterator:
                 slots = ix.index(self.type.size[0])
                 first = ix.multiply(parent, slots)
                 return first, ix.add(first, slots)
-            case LevelKind.DENSE | LevelKind.BATCH | LevelKind.RANGE | LevelKind.PADDED:
-                raise self._unsupported("iterate")
+            case LevelKind.PADDED:
+                self._single(cursor)
+                slots = ix.index(self.type.size[0])
+                first = ix.multiply(parent, slots)
+                return first, self._used(cursor, first, ix.add(first, slots))
+            case LevelKind.DENSE | LevelKind.BATCH | LevelKind.RANGE:
+                raise AssertionError("a full level is located, never iterated")
             case _:
                 assert_never(kind)
 
-    def coordinate(self, position: loops.Expr) -> loops.Expr:
-        """Return the coordinate stored at ``position``."""
+    def _used(self, cursor: Cursor, first: loops.Expr, last: loops.Expr) -> loops.Expr:
+        """The end of the used slots of a padded level: unused ones, with -1, come last."""
+        memref, _ = coordinates_of(self.buffer, self.number)
+        if cursor.batch:
+            raise self._unsupported("iterate over a batch of")
+        free = loops.Search(memref, first, last, ix.index(-1), ordered=False)
+        return loops.Select(ix.less(free, ix.index(0)), last, free)
+
+    def coordinate(self, position: loops.Expr, cursor: Cursor) -> loops.Expr:
+        """Return the coordinate stored at ``position``, a child of ``cursor``."""
         memref, column = coordinates_of(self.buffer, self.number)
-        at = (position,) if column is None else (position, ix.index(column))
+        at = cursor.at(position) if column is None else cursor.at(position, ix.index(column))
         return ix.as_index(loops.Load(memref, at))
 
-    def locate_full(self, cursor: Cursor, coordinate: loops.Expr) -> loops.Expr:
-        """Return the position of ``coordinate`` in a level where every coordinate has one."""
+    def locate_full(self, cursor: Cursor, coordinate: loops.Expr) -> Cursor:
+        """Return the cursor at ``coordinate`` of a level where every coordinate has a slot."""
         self._single(cursor)
-        if self.type.kind is not LevelKind.DENSE:
-            raise self._unsupported("locate")
-        return ix.add(ix.multiply(cursor.position, self.size), coordinate)
+        if self.type.kind is LevelKind.BATCH:
+            return Cursor(self.number + 1, cursor.position, None, (*cursor.batch, coordinate))
+        slot = ix.add(ix.multiply(cursor.position, self.size), coordinate)
+        return self.child(cursor, slot)
 
     def locate(self, cursor: Cursor, coordinate: loops.Expr) -> loops.Expr:
         """Return the position of ``coordinate`` among the children of ``cursor``, or -1."""
@@ -102,13 +125,15 @@ class LevelIterator:
                 "stores a coordinate more than once",
                 hint="convert it to a format with unique levels, for example CSR",
             )
+        if cursor.batch:
+            raise self._unsupported("search a batch of")
         lower, upper = self.bounds(cursor)
         memref, column = coordinates_of(self.buffer, self.number)
         return loops.Search(memref, lower, upper, coordinate, self.is_ordered, column)
 
-    def child(self, position: loops.Expr, end: loops.Expr | None = None) -> Cursor:
+    def child(self, cursor: Cursor, position: loops.Expr, end: loops.Expr | None = None) -> Cursor:
         """Return the cursor after this level was resolved at ``position`` (``.. end - 1``)."""
-        return Cursor(self.number + 1, position, end)
+        return Cursor(self.number + 1, position, end, cursor.batch)
 
     def _position(self, at: tuple[loops.Expr, ...]) -> loops.Expr:
         memref = self.buffer.positions[self.number]
@@ -124,7 +149,6 @@ class LevelIterator:
 
     def _unsupported(self, what: str) -> UnsupportedError:
         return UnsupportedError(
-            f"cannot {what} level {self.number} of {self.name}: kernels over {self.type} levels "
-            "are not generated yet",
-            hint="convert the operand, for example to CSR",
+            f"cannot {what} {self.type} levels (level {self.number} of {self.name})",
+            hint="convert the operand to a format without batch levels, for example CSF",
         )

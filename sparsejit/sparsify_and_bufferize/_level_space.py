@@ -9,11 +9,11 @@ sparse-reinterpret-map.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sparsejit import affine
 from sparsejit.affine import AffineExpr, AffineMap, Constant, Dim, FloorDiv, Mod
-from sparsejit.formats import Format, LevelType
+from sparsejit.formats import Format, Level, LevelType
 from sparsejit.ir.tensor import Generic, Value
 from sparsejit.ir.types import IteratorType
 from sparsejit.sparsify_and_bufferize._naming import loop_name
@@ -30,16 +30,44 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
-    """A loop: its extent over the function's symbols.
+class Grid:
+    """How the loops of a ``Generic`` are changed.
 
-    ``block`` is set on the inner loop of a split: (outer loop, block size, extent of the whole).
+    ``blocks``: the block size of each loop that is split; ``diagonals``: for each loop ``i`` that
+    is replaced by the diagonal ``j - i``, the loop ``j``.
     """
+
+    blocks: Mapping[int, int]
+    diagonals: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """On the inner loop of a split: the outer loop, the block size, the extent of the whole."""
+
+    outer: int
+    size: int
+    extent: AffineExpr
+
+
+@dataclass(frozen=True, slots=True)
+class Diagonal:
+    """On the loop along a diagonal: the loop over diagonals, the extent of the other dimension."""
+
+    offset: int
+    extent: AffineExpr
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop from ``lower`` up to ``extent`` (excluded), both over the function's symbols."""
 
     name: str
     extent: AffineExpr
     iterator: IteratorType
-    block: tuple[int, int, AffineExpr] | None = None
+    lower: AffineExpr = Constant(0)
+    block: Block | None = None
+    diagonal: Diagonal | None = None
 
     @property
     def is_parallel(self) -> bool:
@@ -49,11 +77,21 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class LevelAccess:
-    """A level of an operand: its coordinate over the loops, its type, its extent (symbols)."""
+    """A level of an operand: its coordinate over the loops, its type, its extent (symbols).
+
+    ``below`` is set on a level of diagonals ``j - i``: the extent of ``i``, so that coordinates
+    begin at ``1 - below``.
+    """
 
     expr: AffineExpr
     type: LevelType
     size: AffineExpr
+    below: AffineExpr | None = None
+
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether the level stores diagonals."""
+        return self.below is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +117,10 @@ class Access:
 class LevelSpace:
     """``coordinates[d]`` is loop ``d`` of the ``Generic`` over the loops here.
 
-    ``blocks`` has the block size of each loop of the ``Generic`` that was split.
+    ``grid`` says which loops of the ``Generic`` were split or replaced.
     """
 
-    blocks: Mapping[int, int]
+    grid: Grid
     loops: tuple[Loop, ...]
     coordinates: tuple[AffineExpr, ...]
     inputs: tuple[Access, ...]
@@ -95,13 +133,14 @@ class LevelSpace:
         Either the operand has blocks that the loops do not follow, or the loops are split into
         blocks that it does not have.
         """
-        split = {loop.block[0] for loop in self.loops if loop.block is not None}
-        split |= {number for number, loop in enumerate(self.loops) if loop.block is not None}
+        changed = {n for n, loop in enumerate(self.loops) if loop.block or loop.diagonal}
+        changed |= {loop.block.outer for loop in self.loops if loop.block is not None}
+        changed |= {loop.diagonal.offset for loop in self.loops if loop.diagonal is not None}
 
         def is_off(level: LevelAccess) -> bool:
             whole = isinstance(level.expr, Dim)
-            mixed = _has_parts(level.expr) or bool(affine.dims_of(level.expr) & split)
-            return not level.type.is_full and not whole and mixed
+            mixed = _has_parts(level.expr) or bool(affine.dims_of(level.expr) & changed)
+            return not level.type.is_full and not whole and (mixed or level.is_diagonal)
 
         return frozenset(
             number
@@ -146,62 +185,102 @@ def _level_size(expr: AffineExpr, shape: tuple[AffineExpr, ...]) -> AffineExpr:
 def level_spaces_of(op: Generic) -> tuple[LevelSpace, ...]:
     """Return the level spaces of ``op``, the best first.
 
-    The first follows the blocks of the operands; where there are any, the second leaves all loops
-    whole, so that blocked operands can be searched while others are iterated.
+    The first follows the blocks and diagonals of the operands; where there are any, the second
+    leaves all loops whole, so that such operands can be searched while others are iterated.
     """
-    blocks = _blocks(op)
-    return (
-        (level_space_of(op, blocks), level_space_of(op, {}))
-        if blocks
-        else (level_space_of(op, {}),)
-    )
+    grid = _grid_of(op)
+    whole = level_space_of(op, Grid({}, {}))
+    return (whole,) if grid == Grid({}, {}) else (level_space_of(op, grid), whole)
 
 
-def level_space_of(op: Generic, blocks: Mapping[int, int]) -> LevelSpace:
-    """Return the level space of ``op`` with the loops in ``blocks`` split."""
+def level_space_of(op: Generic, grid: Grid) -> LevelSpace:
+    """Return the level space of ``op`` over the loops of ``grid``."""
     loops: list[Loop] = []
-    coordinates: list[AffineExpr] = []
+    coordinates: dict[int, AffineExpr] = {}
     for d, (extent, iterator) in enumerate(zip(op.extents, op.iterator_types, strict=True)):
         name = loop_name(d)
-        outer = len(loops)
-        if d not in blocks:
+        here = len(loops)
+        if d in grid.blocks:
+            size = grid.blocks[d]
+            count = affine.floordiv(affine.add(extent, Constant(size - 1)), size)
+            loops.append(Loop(f"{name}_o", count, iterator))
+            loops.append(
+                Loop(f"{name}_i", Constant(size), iterator, block=Block(here, size, extent))
+            )
+            coordinates[d] = affine.add(affine.mul(Constant(size), Dim(here)), Dim(here + 1))
+        elif d in grid.diagonals:
+            plus = grid.diagonals[d]
+            alike = iterator is op.iterator_types[plus]
+            kind = iterator if alike else IteratorType.REDUCTION
+            lower = affine.add(affine.mul(Constant(-1), extent), Constant(1))
+            loops.append(Loop(f"{loop_name(plus)}_{name}", op.extents[plus], kind, lower))
+        else:
             loops.append(Loop(name, extent, iterator))
-            coordinates.append(Dim(outer))
-            continue
-        size = blocks[d]
-        count = affine.floordiv(affine.add(extent, Constant(size - 1)), size)
-        loops.append(Loop(f"{name}_o", count, iterator))
-        loops.append(Loop(f"{name}_i", Constant(size), iterator, (outer, size, extent)))
-        coordinates.append(affine.add(affine.mul(Constant(size), Dim(outer)), Dim(outer + 1)))
-    split = {d: (coordinates[d], size) for d, size in blocks.items()}
+            coordinates[d] = Dim(here)
+    _cut_diagonals(op, grid, loops, coordinates)
+    ordered = [coordinates[d] for d in range(len(op.extents))]
     inputs = tuple(
-        _access(value, index_map, coordinates, split)
+        _access(value, index_map, ordered, grid)
         for value, index_map in zip(op.inputs, op.indexing_maps, strict=False)
     )
-    output = _access(op.init, op.indexing_maps[-1], coordinates, split)
-    return LevelSpace(blocks, tuple(loops), tuple(coordinates), inputs, output)
+    output = _access(op.init, op.indexing_maps[-1], ordered, grid)
+    return LevelSpace(grid, tuple(loops), tuple(ordered), inputs, output)
 
 
-def _blocks(op: Generic) -> dict[int, int]:
-    """Return the block size of each loop that some operand stores in blocks (the output first)."""
-    found: dict[int, int] = {}
+def _cut_diagonals(
+    op: Generic, grid: Grid, loops: list[Loop], coordinates: dict[int, AffineExpr]
+) -> None:
+    """Replace each loop ``i`` of a diagonal by ``j - d``, and keep ``j`` where that is inside."""
+    for minus, plus in grid.diagonals.items():
+        offset = next(
+            n
+            for n, loop in enumerate(loops)
+            if loop.name == f"{loop_name(plus)}_{loop_name(minus)}"
+        )
+        along = coordinates[plus]
+        assert isinstance(along, Dim)
+        coordinates[minus] = affine.add(along, affine.mul(Constant(-1), Dim(offset)))
+        diagonal = Diagonal(offset, op.extents[minus])
+        loops[along.index] = replace(loops[along.index], diagonal=diagonal)
+
+
+def _grid_of(op: Generic) -> Grid:
+    """Return the blocks and diagonals in which operands are stored (the output's first)."""
+    blocks: dict[int, int] = {}
+    diagonals: dict[int, int] = {}
     operands = ((op.init, op.indexing_maps[-1]), *zip(op.inputs, op.indexing_maps, strict=False))
     for value, index_map in operands:
         dims = dict(enumerate(index_map.results))
         for level in value.type.format.levels:
-            match affine.substitute(level.expr, dims):
+            over_loops = affine.substitute(level.expr, dims)
+            match over_loops:
                 case FloorDiv(Dim(loop), size) | Mod(Dim(loop), size):
-                    found.setdefault(loop, size)
+                    blocks.setdefault(loop, size)
+                case affine.Add(Dim(plus), affine.Mul(Constant(-1), Dim(minus))):
+                    taken = {*diagonals, *diagonals.values(), *blocks}
+                    free = plus != minus and not {plus, minus} & taken
+                    if _is_diagonal(level) and free:
+                        diagonals.setdefault(minus, plus)
                 case _:
                     pass
-    return found
+    diagonal = {*diagonals, *diagonals.values()}
+    return Grid({loop: size for loop, size in blocks.items() if loop not in diagonal}, diagonals)
+
+
+def _is_diagonal(level: Level) -> bool:
+    return isinstance(level.expr, affine.Add)
+
+
+def _below(level: Level, shape: tuple[AffineExpr, ...]) -> AffineExpr | None:
+    match level.expr:
+        case affine.Add(Dim(), affine.Mul(Constant(-1), Dim(minus))):
+            return shape[minus]
+        case _:
+            return None
 
 
 def _access(
-    value: Value,
-    index_map: AffineMap,
-    coordinates: list[AffineExpr],
-    split: dict[int, tuple[AffineExpr, int]],
+    value: Value, index_map: AffineMap, coordinates: list[AffineExpr], grid: Grid
 ) -> Access:
     over_loops = dict(enumerate(coordinates))
     indices = tuple(affine.substitute(result, over_loops) for result in index_map.results)
@@ -211,32 +290,31 @@ def _access(
     sizes = level_sizes(value.type.format, value.type.shape)
     levels: list[LevelAccess] = []
     for level, size in zip(value.type.format.levels, sizes, strict=True):
-        over_dims = affine.substitute(level.expr, dims)
-        levels.append(LevelAccess(_in_blocks(over_dims, over_loops, split), level.type, size))
+        expr = _over_grid(affine.substitute(level.expr, dims), over_loops, grid)
+        levels.append(LevelAccess(expr, level.type, size, _below(level, value.type.shape)))
     return Access(value, indices, tuple(levels))
 
 
-def _in_blocks(
-    expr: AffineExpr,
-    over_loops: dict[int, AffineExpr],
-    split: dict[int, tuple[AffineExpr, int]],
-) -> AffineExpr:
+def _over_grid(expr: AffineExpr, over_loops: dict[int, AffineExpr], grid: Grid) -> AffineExpr:
     match expr:
-        case FloorDiv(Dim(loop), size) if loop in split and split[loop][1] == size:
-            whole = split[loop][0]
+        case FloorDiv(Dim(loop), size) if grid.blocks.get(loop) == size:
+            whole = over_loops[loop]
             assert isinstance(whole, affine.Add)
-            return _outer(whole)
-        case Mod(Dim(loop), size) if loop in split and split[loop][1] == size:
-            whole = split[loop][0]
+            assert isinstance(whole.lhs, affine.Mul)
+            return whole.lhs.rhs
+        case Mod(Dim(loop), size) if grid.blocks.get(loop) == size:
+            whole = over_loops[loop]
             assert isinstance(whole, affine.Add)
             return whole.rhs
         case _:
-            return affine.substitute(expr, over_loops)
+            return _collected(affine.substitute(expr, over_loops))
 
 
-def _outer(whole: affine.Add) -> AffineExpr:
-    match whole.lhs:
-        case affine.Mul(Constant(), outer):
-            return outer
-        case outer:
-            return outer
+def _collected(expr: AffineExpr) -> AffineExpr:
+    """Return ``expr`` as one loop where everything else cancels: ``j - (j - d)`` is ``d``."""
+    linear = affine.as_linear(expr)
+    match linear:
+        case ({} as terms, 0) if len(terms) == 1 and set(terms.values()) == {1}:
+            return Dim(next(iter(terms)))
+        case _:
+            return expr

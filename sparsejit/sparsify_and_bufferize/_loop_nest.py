@@ -23,7 +23,7 @@ from sparsejit.sparsify_and_bufferize._coiteration import Visit, coiterate
 from sparsejit.sparsify_and_bufferize._iteration_graph import LoopOrder
 from sparsejit.sparsify_and_bufferize._iteration_lattice import IterationLattice, lattice_of
 from sparsejit.sparsify_and_bufferize._kernel import Kernel, State
-from sparsejit.sparsify_and_bufferize._level_iterators import LevelIterator
+from sparsejit.sparsify_and_bufferize._level_iterators import Cursor, LevelIterator
 from sparsejit.sparsify_and_bufferize._scalar_lowering import lower_scalar, widened
 from sparsejit.sparsify_and_bufferize._sinks import Sink, Stmts
 
@@ -101,15 +101,22 @@ class LoopNest:
             return (*before, *body, *after) if body else ()
 
         body = self._settle(here, inside)
-        return self._guard_block(loop, here, body) if visit.needs_guard else body
+        return self._guard(loop, here, body) if visit.needs_guard else body
 
-    def _guard_block(self, loop: int, state: State, body: Stmts) -> Stmts:
-        block = self._kernel.space.loops[loop].block
-        if block is None or not body:
+    def _guard(self, number: int, state: State, body: Stmts) -> Stmts:
+        """Keep a coordinate that an operand stores inside the dimension that it is part of."""
+        loop = self._kernel.space.loops[number]
+        if not body or (loop.block is None and loop.diagonal is None):
             return body
-        outer, size, extent = block
+        if loop.diagonal is not None:
+            other = ix.subtract(state.loop_values[number], state.loop_values[loop.diagonal.offset])
+            below = ix.less(other, self._kernel.extent(loop.diagonal.extent))
+            inside = ix.all_of((ix.compare(BinaryOp.LE, ix.index(0), other), below))
+            return (loops.If(inside, body),)
+        assert loop.block is not None
+        outer, size, extent = loop.block.outer, loop.block.size, loop.block.extent
         whole = ix.add(
-            ix.multiply(ix.index(size), state.loop_values[outer]), state.loop_values[loop]
+            ix.multiply(ix.index(size), state.loop_values[outer]), state.loop_values[number]
         )
         return (loops.If(ix.less(whole, self._kernel.extent(extent)), body),)
 
@@ -127,11 +134,10 @@ class LoopNest:
             level = kernel.iterator(operand, cursor.level)
             coordinate = kernel.at(expr, state)
             if not level.is_iterable:
-                return self._step_into(
-                    operand, level, level.locate_full(cursor, coordinate), state, then
-                )
+                located = level.locate_full(cursor, coordinate)
+                return self._step_into(operand, level, located, state, then)
             position = loops.Var(kernel.namer.fresh(level.position_name), INDEX)
-            found = self._settle(state.advance(operand, level.child(position)), then)
+            found = self._settle(state.advance(operand, level.child(cursor, position)), then)
             missed = self._settle(state.without(frozenset({operand})), then)
             if not found and not missed:
                 return ()
@@ -144,16 +150,17 @@ class LoopNest:
         self,
         operand: int,
         level: LevelIterator,
-        slot: loops.Expr,
+        located: Cursor,
         state: State,
         then: Callable[[State], Stmts],
     ) -> Stmts:
-        """Resolve a full level at ``slot``, under a name unless it is as simple as one."""
-        if isinstance(slot, loops.Var | loops.Lit):
-            return self._settle(state.advance(operand, level.child(slot)), then)
+        """Resolve a full level at ``located``, under a name unless it is as simple as one."""
+        if isinstance(located.position, loops.Var | loops.Lit):
+            return self._settle(state.advance(operand, located), then)
         position = loops.Var(self._kernel.namer.fresh(level.position_name), INDEX)
-        rest = self._settle(state.advance(operand, level.child(position)), then)
-        return (loops.Let(position, slot), *rest) if rest else ()
+        named = replace(located, position=position)
+        rest = self._settle(state.advance(operand, named), then)
+        return (loops.Let(position, located.position), *rest) if rest else ()
 
     # ------------------------------------------------------------ what is refused
 
@@ -208,10 +215,13 @@ class LoopNest:
     # ------------------------------------------------------------ reductions in a register
 
     def _opens_accumulator(self, depth: int, state: State) -> bool:
-        """Whether only reductions remain, so that the element can live in a variable."""
-        rest = self._order[depth:]
-        reductions = all(not self._kernel.space.loops[loop].is_parallel for loop in rest)
-        return self._kernel.reads_out and reductions and state.accumulator is None
+        """Whether the result's element is known and loops remain: it can live in a variable."""
+        kernel = self._kernel
+        if not kernel.reads_out or state.accumulator is not None:
+            return False
+        output = kernel.space.output
+        indices = (*output.indices, *(level.expr for level in output.levels))
+        return all(kernel.is_bound(index, state) for index in indices)
 
     def _accumulate(self, depth: int, state: State) -> Stmts:
         kernel = self._kernel
@@ -300,8 +310,9 @@ class LoopNest:
                     at = tuple(kernel.at(index, state) for index in indices)
                     return widened(loops.Load(memref, at), dtype)
                 case SparseBuffer() as buffer:
-                    position = state.cursors[operand].position
-                    return widened(loops.Load(buffer.values, (position,)), dtype)
+                    cursor = state.cursors[operand]
+                    element = loops.Load(buffer.values, cursor.at(cursor.position))
+                    return widened(element, dtype)
                 case _:
                     raise AssertionError("an operand without entries is never loaded")
 

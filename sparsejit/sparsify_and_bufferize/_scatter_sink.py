@@ -8,12 +8,15 @@ rank and for any format, in time linear in the number of contributions.
 from __future__ import annotations
 
 from sparsejit.errors import UnsupportedError
+from sparsejit.formats import LevelKind
 from sparsejit.ir import loops
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.types import INDEX
 from sparsejit.sparsify_and_bufferize import _index as ix
+from sparsejit.sparsify_and_bufferize._append_sink import refuse_unassembled
 from sparsejit.sparsify_and_bufferize._buffers import Buffer, SparseBuffer
 from sparsejit.sparsify_and_bufferize._kernel import Kernel, State
+from sparsejit.sparsify_and_bufferize._level_space import LevelAccess
 from sparsejit.sparsify_and_bufferize._scalar_lowering import literal
 from sparsejit.sparsify_and_bufferize._sinks import Stmts, narrowed
 
@@ -31,6 +34,7 @@ class ScatterSink:
     storage = "scattered into a workspace of entries, sorted, combined and assembled"
 
     def __init__(self, kernel: Kernel, result: SparseBuffer, combine: BinaryOp | None) -> None:
+        refuse_unassembled(kernel, (LevelKind.BATCH,))
         self._kernel = kernel
         self._result = result
         self._combine = combine
@@ -79,8 +83,26 @@ class ScatterSink:
             self._gather(),
             *(loops.Dealloc(memref) for memref in pushed),
             *self._trimmed(),
+            *self._unshifted(),
             *self._narrowed(assemble),
         )
+
+    def _shift(self, level: LevelAccess) -> loops.Expr:
+        """What is added to a coordinate while entries are sorted: diagonals may be negative."""
+        if level.below is None:
+            return ix.index(0)
+        return ix.subtract(self._kernel.extent(level.below), ix.index(1))
+
+    def _unshifted(self) -> Stmts:
+        made: list[loops.Stmt] = []
+        levels = self._kernel.space.output.levels
+        for level, memref in zip(levels, self._sorted, strict=True):
+            if level.is_diagonal:
+                place = loops.Var(self._kernel.namer.fresh("q"), INDEX)
+                real = ix.subtract(loops.Load(memref, (place,)), self._shift(level))
+                store = loops.Store(memref, (place,), real)
+                made.append(loops.For(place, ix.index(0), self._kept, (store,), parallel=True))
+        return tuple(made)
 
     def _trimmed(self) -> Stmts:
         if self._combine is None:
@@ -156,7 +178,11 @@ class ScatterSink:
                 hint="use an associative and commutative operation such as + or max",
             )
         pushed: list[loops.Stmt] = [
-            loops.Push(memref, self._count, self._kernel.at(level.expr, state))
+            loops.Push(
+                memref,
+                self._count,
+                ix.add(self._kernel.at(level.expr, state), self._shift(level)),
+            )
             for memref, level in zip(self._at, self._kernel.space.output.levels, strict=True)
         ]
         pushed.append(loops.Push(self._entries, self._count, value))

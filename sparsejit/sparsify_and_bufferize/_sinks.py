@@ -216,8 +216,8 @@ class PatternSink:
             else:
                 statements += self._recast(target, source)
         values = self._result.values
-        count = loops.DimOf(self._source.values, 0)
-        statements.append(loops.Alloc(values, (count,), self._kernel.fill))
+        extents = tuple(loops.DimOf(self._source.values, axis) for axis in range(values.rank))
+        statements.append(loops.Alloc(values, extents, self._kernel.fill))
         return tuple(statements)
 
     def _recast(self, target: loops.Memref, source: loops.Memref) -> Stmts:
@@ -239,7 +239,8 @@ class PatternSink:
         return (), state, ()
 
     def _at(self, state: State) -> tuple[loops.Expr, ...]:
-        return (state.cursors[self._operand].position,)
+        cursor = state.cursors[self._operand]
+        return cursor.at(cursor.position)
 
     def load(self, state: State) -> loops.Expr:
         values = self._result.values

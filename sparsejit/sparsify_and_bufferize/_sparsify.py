@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from sparsejit.affine import AffineExpr, Dim
+from sparsejit.affine import AffineExpr, Dim, dims_of
 from sparsejit.errors import UnsupportedError
 from sparsejit.ir import loops
 from sparsejit.ir.facts import Fact, FactKind
@@ -145,7 +145,7 @@ def _lowered(task: _Task, plan: _Plan, namer: Namer) -> Sparsified:
 def _converted(task: _Task, plan: _Plan, namer: Namer) -> Sparsified:
     """Convert the operands that do not fit the order of ``plan``, then lower with it."""
     conversions, op = conversions_for(task.op, plan.space, plan.order)
-    space = level_space_of(op, plan.space.blocks)
+    space = level_space_of(op, plan.space.grid)
     if space.off_grid:
         raise UnsupportedError("the blocks of the operands do not fit")
     inputs = list(task.inputs)
@@ -251,9 +251,13 @@ def _combination(kernel: Kernel) -> BinaryOp | None:
 
 
 def _reduces_outside(kernel: Kernel, order: LoopOrder) -> bool:
-    """Whether a reduction runs outside of a loop over the result."""
-    parallel = [kernel.space.loops[loop].is_parallel for loop in order.loops]
-    return False in parallel and True in parallel[parallel.index(False) :]
+    """Whether an element of the result is met again after another one was written."""
+    output = kernel.space.output
+    written = set[int]().union(*(dims_of(index) for index in output.indices))
+    if len(written) > len(output.indices):
+        return True
+    inner = [loop in written for loop in order.loops]
+    return False in inner and True in inner[inner.index(False) :]
 
 
 def _appendable(
