@@ -115,12 +115,14 @@ class Array:
         if view is None:
             return content_of(self._trace, self._cell)
         if view.is_whole(self._cell.shape, self._trace.extents):
-            places = _index(view, drops=False)
+            places = _base_index(view)
             moved = {d: place for d, place in enumerate(places) if place != Dim(d)}
             return substituted(content_of(self._trace, self._cell), moved)
         value = force_cell(self._trace, self._cell)
+        if not value.type.is_dense and _only_elements(view, value.type.shape, self._trace):
+            return of_value(value, _base_index(view))
         sliced = _extract(self._trace, value, view)
-        return of_value(sliced, _index(view, drops=value.type.is_dense))
+        return of_value(sliced, _slice_index(view, drops=value.type.is_dense))
 
     def force(self, format: Format | None = None) -> Value:
         """Return the present content as an SSA value, in ``format`` if it is computed now."""
@@ -169,7 +171,7 @@ class Array:
         dest = base if is_whole else _extract(trace, base, view)
         # A new axis has one coordinate, 0, and no dimension of the destination.
         zero: dict[int, AffineExpr] = {r: Constant(0) for r, a in enumerate(view.axes) if a is None}
-        at = _index(view, drops=not is_whole)
+        at = _base_index(view) if is_whole else _slice_index(view, drops=True)
         for term in terms:
             part = cast(substituted(term.part, zero), base.type.dtype)
             if overwrite and not term.reduced:
@@ -211,7 +213,33 @@ def _insert(trace: Trace, source: Value, dest: Value, view: View) -> Value:
     return result
 
 
-def _index(view: View, drops: bool) -> tuple[AffineExpr, ...]:
-    """Return where a base, or a slice of it (``drops``), is accessed over the view's dimensions."""
+def _only_elements(view: View, shape: Sequence[AffineExpr], trace: Trace) -> bool:
+    """Whether a view takes single elements, at constant places, of some dimensions and no more."""
+    return all(
+        isinstance(picked.offset, Constant)
+        and (
+            d in view.dropped
+            or (
+                (picked.offset.value == 0 and picked.stride == 1)
+                and trace.extents.same(picked.size, shape[d])
+            )
+        )
+        for d, picked in enumerate(view.picked)
+    )
+
+
+def _base_index(view: View) -> tuple[AffineExpr, ...]:
+    """Return where the base itself is accessed, over the view's dimensions."""
+    return tuple(
+        Dim(view.axes.index(d)) if d in view.axes else picked.offset
+        for d, picked in enumerate(view.picked)
+    )
+
+
+def _slice_index(view: View, drops: bool) -> tuple[AffineExpr, ...]:
+    """Return where the slice is accessed, over the view's dimensions.
+
+    A dense slice drops what the view does not have; a sparse one keeps it, with extent 1.
+    """
     dims = [d for d in range(len(view.picked)) if not (drops and d in view.dropped)]
     return tuple(Dim(view.axes.index(d)) if d in view.axes else Constant(0) for d in dims)

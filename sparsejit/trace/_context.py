@@ -94,6 +94,7 @@ class Trace:
         self._indices = _FIRST_INDEX
         self._captured_at: dict[int, int] = {}
         self.index_names: dict[int, str] = {}
+        self.counts: dict[AffineExpr, Value] = {}
 
     # ------------------------------------------------------------ parameters
 

@@ -8,6 +8,7 @@ counts with its fill value.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 from sparsejit.affine import AffineExpr, Constant, Dim, add
@@ -139,10 +140,9 @@ def mean(
         result = DType.FLOAT64
     total = _with_axes(trace, array, cast(part, result.compute), axes, keepdims, BinaryOp.ADD)
     content = total.read()
-    count = cast(extent_value(trace, Constant(1)), content.dtype)
-    for d in axes:
-        count = binary(
-            BinaryOp.MUL, count, cast(extent_value(trace, array.extents[d]), content.dtype)
-        )
-    quotient = cast(binary(BinaryOp.DIV, content, count), result)
-    return trace.pointwise(quotient, total.extents)
+    quotient = content
+    if axes:
+        counts = [cast(extent_value(trace, array.extents[d]), content.dtype) for d in axes]
+        count = reduce(lambda one, other: binary(BinaryOp.MUL, one, other), counts)
+        quotient = binary(BinaryOp.DIV, content, count)
+    return trace.pointwise(cast(quotient, result), total.extents)

@@ -147,9 +147,12 @@ def extent_value(trace: Trace, extent: AffineExpr) -> Pointwise:
     resolved = trace.extents.resolve(extent)
     if isinstance(resolved, Constant):
         return Pointwise(Const(resolved.value, INDEX), (), INDEX, weak=True)
-    # The IR has no other way to read an extent than to count.
-    ones = Term(constant_of(1, INDEX), reduced=(0,))
-    value = fresh(trace, ones, (), {0: resolved}, None, caller())
+    value = trace.counts.get(resolved)
+    if value is None:
+        # The IR has no other way to read an extent than to count.
+        ones = Term(constant_of(1, INDEX), reduced=(0,))
+        value = fresh(trace, ones, (), {0: resolved}, None, caller())
+        trace.counts[resolved] = value
     return replace(of_value(value), weak=True)
 
 
