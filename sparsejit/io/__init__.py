@@ -98,10 +98,10 @@ def write(path: str | os.PathLike[str], x: object) -> None:
 
     ``x`` is a SciPy sparse array or matrix, a ``SparseTensor`` or a NumPy array. What is written
     reads back as the same entries: numbers get the shortest digits that read back as themselves,
-    duplicates and stored zeros stay (but for those that pad blocks and diagonals). ``.mtx`` takes all ranks (symmetry ``general``) and brings
-    values back as float64, int64, uint64 or complex128; ``.tns`` takes sparse real tensors and
-    keeps the shape in a comment; ``.smtx`` takes matrices of ones; ``.npz`` keeps everything,
-    dtypes, formats and fill values included.
+    duplicates and stored zeros stay (but for those that pad blocks and diagonals). ``.mtx`` takes
+    all ranks (symmetry ``general``) and brings values back as float64, int64, uint64 or complex128;
+    ``.tns`` takes sparse real tensors and keeps the shape in a comment; ``.smtx`` takes matrices of
+    ones; ``.npz`` keeps everything, dtypes, formats and fill values included.
 
     Raises ``ValueError`` for another suffix and for values that the file would lose,
     ``TensorTypeError`` for an ``x``, rank or dtype that the file cannot hold, and
