@@ -164,8 +164,18 @@ class Format:
 
     @cached_property
     def is_unique(self) -> bool:
-        """Whether the format promises that no coordinate is stored twice."""
-        return not self.levels or not self.levels[-1].type.nonunique
+        """Whether the format promises that no coordinate is stored twice.
+
+        >>> from sparsejit.formats import COO
+        >>> COO(2).is_unique, Format("(i) -> (i : compressed(nonunique))").is_unique
+        (True, False)
+        """
+        singleton = LevelKind.SINGLETON  # the last of a run of singletons speaks for all of it
+        return not any(
+            level.type.nonunique
+            and not (self.levels[n + 1 : n + 2] and self.levels[n + 1].type.kind is singleton)
+            for n, level in enumerate(self.levels)
+        )
 
     @cached_property
     def is_ordered(self) -> bool:

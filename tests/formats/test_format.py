@@ -82,4 +82,5 @@ def test_facts_about_formats() -> None:
     assert not Format("(i, j) -> (j : dense, i : dense)").is_dense
     assert COO(2).is_unique
     assert not Format("(i) -> (i : compressed(nonunique))").is_unique
+    assert not Format("(i, j) -> (i : compressed(nonunique), j : dense)").is_unique
     assert not Format("(i) -> (i : compressed(nonordered))").is_ordered
