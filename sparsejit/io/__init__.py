@@ -41,7 +41,7 @@ def read(path: str | os.PathLike[str], format: str | None = None) -> Operand:
     The suffix tells the kind of file: ``.mtx``, ``.tns``, ``.smtx`` (each also with ``.gz``),
     ``.npz``, and ``.h5`` or ``.hdf5`` (Binsparse, if the package ``binsparse`` is installed); for
     other suffixes the content does, where it is unmistakable. ``format`` ("mtx", "tns", "smtx",
-    "npz", "binsparse") overrides both. Gzip is recognised by content.
+    "npz", "binsparse") overrides both. Gzip is recognized by content.
 
     - Matrix Market: ``coordinate`` files give a SciPy COO array with entries as stored (duplicates,
       zeros, order) and the other half of symmetric, skew-symmetric and Hermitian files filled in;
@@ -51,7 +51,7 @@ def read(path: str | os.PathLike[str], format: str | None = None) -> Operand:
     - FROSTT (``.tns``): a ``SparseTensor`` in ``COO(n)`` of any rank, sorted, duplicates added;
       float64. Coordinates count from 1. Without a size line the extents are the largest
       coordinates. The size lines of MLIR (``rank count`` and extents), HiParTI (``rank`` and
-      extents) and Genten or Tensor Toolbox (``sptensor``) are recognised. A first line that may be
+      extents) and Genten or Tensor Toolbox (``sptensor``) are recognized. A first line that may be
       a size line of another kind, and a coordinate 0 outside ``sptensor`` files, are refused.
     - DLMC (``.smtx``): a SciPy COO array of ones.
     - ``.npz``: what ``write``, ``scipy.sparse.save_npz`` or ``numpy.savez`` (one array) wrote.

@@ -3,7 +3,7 @@
 What enters is a text; what leaves is a ``SparseTensor`` in ``COO(n)``: sorted, duplicates added,
 zeros kept, float64 values (a file of ours may name another type).
 
-A FROSTT file has no size line, yet many files carry one. Recognised, by the lines with data:
+A FROSTT file has no size line, yet many files carry one. Recognized, by the lines with data:
 
 * ``rank count``, then the extents, then that many entries (MLIR's extended form);
 * ``rank``, then the extents, then the entries (HiParTI);

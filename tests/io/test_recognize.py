@@ -24,7 +24,7 @@ TNS = b"1 2 3\n2 2 4\n"
 
 @pytest.mark.parametrize("name", ["a.mtx", "a.MTX", "a.mm", "noname", "a.txt", "a.rua"])
 @pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_matrix_market_is_recognised(tmp_path: Path, name: str, suffix: str) -> None:
+def test_matrix_market_is_recognized(tmp_path: Path, name: str, suffix: str) -> None:
     path = tmp_path / (name + suffix)
     path.write_bytes(gzip.compress(MTX) if suffix else MTX)
     assert read(path).shape == (2, 2)
