@@ -96,18 +96,19 @@ def _refuse_lost_captures(traced: Traced) -> None:
 
     They could be rebound without a later call noticing. What the body made itself is a constant.
     """
-    if not traced.captured:
+    captured = traced.captured
+    if not captured:
         return
+    control = (object(),)
+    held_once = sys.getrefcount(control[0])
     for is_last_try in (False, True):
-        # One reference in the tuple, one in the loop's variable, one in the argument.
-        lost = [
-            number for number, value in enumerate(traced.captured) if sys.getrefcount(value) > 3
-        ]
+        places = range(len(captured))
+        lost = [place for place in places if sys.getrefcount(captured[place]) > held_once]
         if not lost:
             return
         if is_last_try:
             raise UnsupportedError(
-                f"the function uses an array of shape {_shape(traced.captured[lost[0]])} that it "
+                f"the function uses an array of shape {_shape(captured[lost[0]])} that it "
                 "reaches neither through its arguments nor through a global, closure or attribute "
                 "name",
                 hint="pass it as an argument, so that later calls read it again",

@@ -31,8 +31,8 @@ class Lowered:
     >>> import sparsejit as sj
     >>> double = sj.sparse_jit(lambda x: x * 2, target="interpreter")
     >>> lowered = double.lower(np.ones(3))
-    >>> print(lowered.text("tensor").splitlines()[0].split("(")[1])
-    %x: f64[d0]) ->
+    >>> lowered.text("tensor").splitlines()[0].split("(")[1]
+    '%x: f64[d0]) -> '
     """
 
     def __init__(
