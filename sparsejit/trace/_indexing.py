@@ -164,9 +164,9 @@ def _picked(trace: Trace, view: View, axis: int, item: slice) -> Picked:
 def basic(trace: Trace, array: Array, key: tuple[Any, ...]) -> Array:
     """Return ``array[key]`` for a basic subscript: a view of a dense array, else a copy."""
     view = basic_view(trace, array, key)
-    scalar = len(array.extents) > 0 and not view.axes
+    scalar = not view.axes and Ellipsis not in key  # a scalar, where x[0, ...] is a view
     rearranged = all(item is None or item is Ellipsis or item == slice(None) for item in key)
-    if rearranged or (array.is_dense and not scalar):
+    if not scalar and (rearranged or array.is_dense):
         return array.viewed(view)
     made = array.viewed(view)
     return trace.array(Cell(made.extents, made.read(), immutable=scalar, location=caller()))

@@ -20,7 +20,7 @@ from sparsejit.trace._array import Array
 from sparsejit.trace._assignment import assign_value
 from sparsejit.trace._context import Unassigned, require_trace
 from sparsejit.trace._elementwise import operator
-from sparsejit.trace._indexed import Index, Indexed, Update
+from sparsejit.trace._indexed import Index, Indexed, IndexedTerm, Update
 from sparsejit.trace._indexing import (
     basic,
     basic_view,
@@ -157,6 +157,13 @@ class ArrayTracer(Operators, Array):
     def _update(self, ufunc: np.ufunc, other: Any) -> Any:
         """Do ``self op= other``: in place for arrays; of a scalar Python makes a new one."""
         if isinstance(other, Index | Indexed):
+            match self._inplace:
+                case (array, key):  # `x[0] += A[i, j]`: the element has no index, so all is summed
+                    part = self.read()
+                    read = Indexed(self._trace, (IndexedTerm(part),), part, origin=(array, key))
+                    return Update(read, ufunc, other)
+                case _:
+                    pass
             raise TraceError(
                 "a whole array is updated with an indexed expression",
                 hint="index the left side too, as in y[i] += ...",

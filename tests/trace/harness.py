@@ -139,6 +139,9 @@ def compare(got: Any, wanted: Any, rtol: float) -> None:
         for one, other in zip(got, wanted, strict=True):
             compare(one, other, rtol)
         return
+    if isinstance(wanted, dict):
+        assert got.keys() == wanted.keys()
+        return compare(list(got.values()), list(wanted.values()), rtol)
     if wanted is None or (isinstance(wanted, int) and isinstance(got, int)):
         assert got == wanted
         return
