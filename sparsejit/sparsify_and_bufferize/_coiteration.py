@@ -196,9 +196,7 @@ class _Shape:
         for walker in members:
             name = self.kernel.namer.fresh(f"c{walker.level.number}_{walker.level.name}")
             current[walker.operand] = loops.Var(name, INDEX)
-            body.append(
-                loops.Let(current[walker.operand], walker.coordinate(walker.position))
-            )
+            body.append(loops.Let(current[walker.operand], walker.coordinate(walker.position)))
         least: loops.Expr = current[members[0].operand]
         for walker in members[1:]:
             least = ix.minimum(least, current[walker.operand])
@@ -260,9 +258,12 @@ class _Shape:
     # ------------------------------------------------------------ alongside a dense loop
 
     def alongside(self, walkers: Mapping[int, _Walker]) -> Stmts:
+        lower, upper = self._bounds()
         statements: list[loops.Stmt] = []
         for walker in walkers.values():
             statements += self._opened(walker)
+            if lower != ix.index(0):
+                statements += self._skip_below(walker, lower)
         var = self._coordinate()
         body: list[loops.Stmt] = []
         here: dict[int, loops.Expr] = {}
@@ -275,4 +276,10 @@ class _Shape:
                 body += self._find_segment(walker, var)
         body += self._dispatch(self.lattice.points, here, walkers, var)
         body += [self._advance(walker, here[operand]) for operand, walker in walkers.items()]
-        return (*statements, loops.For(var, *self._bounds(), tuple(body)))
+        return (*statements, loops.For(var, lower, upper, tuple(body)))
+
+    def _skip_below(self, walker: _Walker, lower: loops.Expr) -> Stmts:
+        """Pass over entries before the first coordinate of the loop."""
+        before = ix.guarded(walker.has_more, ix.less(walker.coordinate(walker.position), lower))
+        step = loops.Assign(walker.position, ix.add(walker.position, ix.index(1)))
+        return (loops.While(before, (step,)),)

@@ -17,12 +17,12 @@ from sparsejit.sparsify_and_bufferize._alias_sets import DisjointSets
 from sparsejit.sparsify_and_bufferize._op_effects import Flow, FlowOp, Use, flow_of
 from sparsejit.sparsify_and_bufferize._options import StageOptions
 from sparsejit.sparsify_and_bufferize._raw_conflicts import (
+    Facts,
     RawConflict,
-    conflicts_among,
-    definitions_of,
+    conflicts_of,
+    conflicts_within,
+    facts_of,
     is_equivalent,
-    is_value_read,
-    reads,
 )
 
 __all__ = ["Decision", "Decisions", "analyze", "decisions_text", "reason_text"]
@@ -80,18 +80,18 @@ def analyze(
     helps, not where an in-place use that nobody insists on would be wrong.
     """
     flow = flow_of(func, function_boundaries=options.function_boundaries, as_upstream=as_upstream)
-    aliases = DisjointSets(flow.sites)
+    facts, aliases = facts_of(flow), DisjointSets(flow.sites)
     in_place: set[Use] = set()
     for use in flow.all_uses():
         if flow.operand(use).must:
             _merge(flow, aliases, in_place, use)
     for use in flow.all_uses():
         if as_upstream or use in in_place:
-            _refuse_unavoidable(flow, aliases, in_place, use)
+            _refuse_unavoidable(facts, aliases, in_place, use)
     taken = []
     for place in _bottom_up(flow.ops):
         for operand in range(len(flow.ops[place].operands)):
-            decision = _decide(flow, aliases, in_place, Use(place, operand))
+            decision = _decide(facts, aliases, in_place, Use(place, operand))
             taken.append(decision)
             if decision.in_place:
                 _merge(flow, aliases, in_place, decision.use)
@@ -117,25 +117,27 @@ def _merge(flow: Flow, aliases: DisjointSets, in_place: set[Use], use: Use) -> N
 
 def _bottom_up(ops: tuple[FlowOp, ...]) -> list[int]:
     """The reverse of the order in which every operation follows those inside it."""
+    inside: dict[tuple[int, ...], list[int]] = {}
+    for place, op in enumerate(ops):
+        inside.setdefault(op.path, []).append(place)
     last_first = []
-    waiting = [place for place, op in enumerate(ops) if not op.path]
+    waiting = list(inside.get((), ()))
     while waiting:
         place = waiting.pop()
         last_first.append(place)
-        inside = (*ops[place].path, place)
-        waiting.extend(inner for inner, op in enumerate(ops) if op.path == inside)
+        waiting.extend(inside.get((*ops[place].path, place), ()))
     return last_first
 
 
-def _decide(flow: Flow, aliases: DisjointSets, in_place: set[Use], use: Use) -> Decision:
+def _decide(facts: Facts, aliases: DisjointSets, in_place: set[Use], use: Use) -> Decision:
     """One-Shot's question: can this use be in place, given what was decided before?"""
-    operand = flow.operand(use)
-    omit_copy = _can_omit_copy(flow, use)
+    flow = facts.flow
+    omit_copy = _can_omit_copy(facts, use)
     read_only = _reached_read_only(flow, aliases, in_place, use, add_write=True)
     if read_only:
         return Decision(use, in_place=False, read_only=read_only, omit_copy=omit_copy)
-    conflicts = conflicts_among(flow, aliases, in_place, use, add_write=True)
-    if conflicts and not operand.must:
+    conflicts = conflicts_of(facts, aliases, in_place, use)
+    if conflicts and not flow.operand(use).must:
         return Decision(use, in_place=False, conflicts=conflicts, omit_copy=omit_copy)
     return Decision(use, in_place=True)
 
@@ -157,20 +159,21 @@ def _reached_read_only(
     return tuple(dict.fromkeys(name for name in names if name in flow.read_only))
 
 
-def _can_omit_copy(flow: Flow, use: Use) -> bool:
+def _can_omit_copy(facts: Facts, use: Use) -> bool:
     """Whether an out-of-place use needs no copy: what was there is undefined or never read."""
-    operand = flow.operand(use)
-    if not definitions_of(flow, operand.value.name):
+    operand, alias = facts.flow.operand(use), facts.flow.operand(use).alias
+    if not facts.definitions[operand.value.name]:
         return True
-    is_read = reads(flow, use)
-    if operand.writes and not is_read:
-        return True
-    alias = operand.alias
-    return not is_read and (alias is None or not is_value_read(flow, alias.value))
+    if use in facts.reads:
+        return False
+    return operand.writes or alias is None or alias.value not in facts.read_values
 
 
-def _refuse_unavoidable(flow: Flow, aliases: DisjointSets, in_place: set[Use], use: Use) -> None:
-    conflicts = conflicts_among(flow, aliases, in_place, use, add_write=False)
+def _refuse_unavoidable(
+    facts: Facts, aliases: DisjointSets, in_place: set[Use], use: Use
+) -> None:
+    flow = facts.flow
+    conflicts = conflicts_within(facts, aliases, in_place, use)
     if conflicts:
         raise UnsupportedError(
             "the old value of an assigned argument is needed after its new value was written",

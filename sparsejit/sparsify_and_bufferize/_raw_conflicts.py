@@ -7,15 +7,22 @@ reads, and the definition that it should have read. The rules follow MLIR's One-
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from sparsejit.affine import AffineExpr, Constant, add, as_linear, dims_of, mul
 from sparsejit.ir import tensor
 from sparsejit.sparsify_and_bufferize._alias_sets import DisjointSets
-from sparsejit.sparsify_and_bufferize._op_effects import Alias, Flow, Use
+from sparsejit.sparsify_and_bufferize._op_effects import Alias, Flow, Operand, Use
 
-__all__ = ["RawConflict", "conflicts_among", "definitions_of", "is_equivalent", "is_value_read"]
+__all__ = [
+    "Facts",
+    "RawConflict",
+    "conflicts_of",
+    "conflicts_within",
+    "facts_of",
+    "is_equivalent",
+]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -37,28 +44,57 @@ def _identical(one: str, other: str) -> bool:
     return one == other
 
 
-def is_value_read(flow: Flow, value: str) -> bool:
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What no decision changes: the definitions that each value shows, and which uses read.
+
+    ``readers`` read elements themselves or hand their buffer on, without writing, to a value that
+    is read. ``read_values`` are read by some use of theirs, or through such an alias.
+    """
+
+    flow: Flow
+    definitions: Mapping[str, tuple[str, ...]]
+    reads: frozenset[Use]
+    readers: frozenset[Use]
+    read_values: frozenset[str]
+
+
+def facts_of(flow: Flow) -> Facts:
+    """Return the facts about ``flow``."""
+    read_values = frozenset(name for name in flow.sites if _is_value_read(flow, name))
+    reads = frozenset(use for use in flow.all_uses() if _reads(flow.operand(use), read_values))
+    readers = frozenset(
+        use
+        for use in flow.all_uses()
+        if use in reads or _hands_on(flow.operand(use), read_values)
+    )
+    definitions = {name: _definitions_of(flow, name) for name in flow.sites}
+    return Facts(flow, definitions, reads, readers, read_values)
+
+
+def _reads(operand: Operand, read_values: Collection[str]) -> bool:
+    return operand.reads or operand.reads_through in read_values
+
+
+def _hands_on(operand: Operand, read_values: Collection[str]) -> bool:
+    alias = operand.alias
+    return not operand.writes and alias is not None and alias.value in read_values
+
+
+def _is_value_read(flow: Flow, value: str) -> bool:
     """Whether any use reads the elements of ``value``, also through aliases that do not write."""
-    waiting = list(flow.uses[value])
-    seen: set[Use] = set()
+    waiting, seen = [value], {value}
     while waiting:
-        use = waiting.pop()
-        if use in seen:
-            continue
-        seen.add(use)
-        operand = flow.operand(use)
-        if reads(flow, use):
-            return True
-        if not operand.writes and operand.alias is not None:
-            waiting.extend(flow.uses[operand.alias.value])
+        for use in flow.uses[waiting.pop()]:
+            operand = flow.operand(use)
+            if operand.reads:
+                return True
+            onward = [] if operand.reads_through is None else [operand.reads_through]
+            if not operand.writes and operand.alias is not None:
+                onward.append(operand.alias.value)
+            waiting.extend(name for name in onward if name not in seen)
+            seen.update(onward)
     return False
-
-
-def reads(flow: Flow, use: Use) -> bool:
-    """Whether this use reads elements."""
-    operand = flow.operand(use)
-    through = operand.reads_through
-    return operand.reads or (through is not None and is_value_read(flow, through))
 
 
 def _defines(flow: Flow, value: str) -> bool:
@@ -73,7 +109,7 @@ def _defines(flow: Flow, value: str) -> bool:
     return any(flow.operand(use).writes for use, _ in aliasing)
 
 
-def definitions_of(flow: Flow, value: str) -> tuple[str, ...]:
+def _definitions_of(flow: Flow, value: str) -> tuple[str, ...]:
     """Return the values whose contents a read of ``value`` sees; none if they are undefined."""
     return _walk_back(flow, value, lambda found: _defines(flow, found), leaves=False)
 
@@ -116,54 +152,67 @@ def _walk_back(
     return tuple(found)
 
 
-def conflicts_among(
-    flow: Flow, aliases: DisjointSets, in_place: Collection[Use], use: Use, *, add_write: bool
+def conflicts_of(
+    facts: Facts, aliases: DisjointSets, in_place: Collection[Use], use: Use
 ) -> tuple[RawConflict, ...]:
-    """Return the conflicts in the buffers of ``use``, all its aliases taken as one buffer.
+    """Return the conflicts that ``use`` would make if it were in place as well.
 
-    With ``add_write`` the use itself is taken as in place, else only the decisions so far count.
+    It would make one set of two alias sets, and add its own write. What was decided before makes
+    no conflict, so only reads of one set and writes of the other are looked at.
     """
-    operand = flow.operand(use)
+    operand, flow = facts.flow.operand(use), facts.flow
+    groups = [aliases.members(operand.value.name)]
+    if operand.alias is not None and not aliases.together(operand.value.name, operand.alias.value):
+        groups.append(aliases.members(operand.alias.value))
+    read_by = [[u for name in group for u in flow.uses[name] if u in facts.readers] for group in groups]
+    pairs = [(read, use) for reads in read_by for read in reads] if operand.writes else []
+    if len(groups) == 2:
+        for reads, others in zip(read_by, reversed(groups), strict=True):
+            writes = _in_place_writes(flow, others, in_place)
+            pairs += [(read, write) for read in reads for write in writes]
+    return _conflicts(facts, pairs)
+
+
+def conflicts_within(
+    facts: Facts, aliases: DisjointSets, in_place: Collection[Use], use: Use
+) -> tuple[RawConflict, ...]:
+    """Return the conflicts that decisions so far make in the buffers of ``use`` and its alias."""
+    operand, flow = facts.flow.operand(use), facts.flow
     roots = [operand.value.name] + ([] if operand.alias is None else [operand.alias.value])
-    touched = [
-        found for root in roots for name in aliases.members(root) for found in flow.uses[name]
-    ]
-    readers = sorted({found for found in touched if _is_reader(flow, found)})
-    writers = {found for found in touched if found in in_place and flow.operand(found).writes}
-    if add_write and operand.writes:
-        writers.add(use)
-    return tuple(
+    names = tuple(dict.fromkeys(name for root in roots for name in aliases.members(root)))
+    reads = [found for name in names for found in flow.uses[name] if found in facts.readers]
+    writes = _in_place_writes(flow, names, in_place)
+    return _conflicts(facts, [(read, write) for read in reads for write in writes])
+
+
+def _in_place_writes(flow: Flow, names: Iterable[str], in_place: Collection[Use]) -> list[Use]:
+    uses = (use for name in names for use in flow.uses[name])
+    return [use for use in uses if use in in_place and flow.operand(use).writes]
+
+
+def _conflicts(facts: Facts, pairs: Iterable[tuple[Use, Use]]) -> tuple[RawConflict, ...]:
+    found = {
         RawConflict(read, write, definition)
-        for read in readers
-        for write in sorted(writers)
-        for definition in _changed_definitions(flow, read, write)
-    )
+        for read, write in pairs
+        for definition in _changed_definitions(facts, read, write)
+    }
+    return tuple(sorted(found))
 
 
-def _is_reader(flow: Flow, use: Use) -> bool:
-    """Whether the use reads, or hands its buffer on to a value that is read later."""
-    operand = flow.operand(use)
-    if reads(flow, use):
-        return True
-    return (
-        not operand.writes
-        and operand.alias is not None
-        and is_value_read(flow, operand.alias.value)
-    )
-
-
-def _changed_definitions(flow: Flow, read: Use, write: Use) -> list[str]:
+def _changed_definitions(facts: Facts, read: Use, write: Use) -> list[str]:
     """The definitions of ``read`` that ``write`` overwrites before it."""
-    definitions = definitions_of(flow, flow.operand(read).value.name)
+    flow = facts.flow
+    definitions = facts.definitions[flow.operand(read).value.name]
+    changed = [name for name in definitions if not _is_redefined(flow, write, name)]
+    if not changed:
+        return []
     if _can_use_order(flow, read, write, definitions) and (
         _happens_before(flow, read.op, write.op)
         or read == write
         or _is_elementwise(flow, read, write)
     ):
         return []
-    if _are_matching_subsets(flow, read, write):
-        return []
-    return [name for name in definitions if not _is_redefined(flow, write, name)]
+    return [] if _are_matching_subsets(flow, read, write) else changed
 
 
 def _is_redefined(flow: Flow, write: Use, definition: str) -> bool:
