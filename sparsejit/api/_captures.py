@@ -27,6 +27,9 @@ Chains = tuple[tuple[str, ...], ...]
 
 _ABSENT = object()
 
+_WRITING = frozenset({"append", "extend", "add", "insert", "update", "clear"})
+"""What only writes into a container: a log that a function keeps is no input of it."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Captures:
@@ -115,6 +118,8 @@ class _Reader:
                 return None, static_token(value, name)
             case _ if is_array(value):
                 return self.operands.add(value, name)
+            case list() | dict() | set() if all(chain and chain[0] in _WRITING for chain in chains):
+                return None, Identity(value)
             case tuple() | list() | dict():
                 return self._container(value, name)
             case _ if isinstance(getattr(value, "py_func", None), types.FunctionType):

@@ -14,11 +14,15 @@ from typing import NoReturn
 from sparsejit.api._options import JitOptions, wanted_target
 from sparsejit.backends import BACKENDS, Backend
 from sparsejit.errors import DeviceError, UnsupportedError
-from sparsejit.runtime.probe import cuda_obstacles, cupy_version, package_version, probe_driver
+from sparsejit.runtime.probe import (
+    NO_GPU_CODE,
+    cuda_obstacles,
+    cupy_version,
+    package_version,
+    probe_driver,
+)
 
 __all__ = ["Target", "backend_of", "check_num_threads", "choose_target", "refuse_cuda"]
-
-NO_GPU_CODE = "this version of sparsejit generates no GPU code"
 
 
 @dataclass(frozen=True, slots=True)
