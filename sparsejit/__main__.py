@@ -11,7 +11,13 @@ import sys
 from collections.abc import Sequence
 
 from sparsejit import __version__
-from sparsejit.runtime.probe import cuda_obstacles, cupy_version, package_version, probe_driver
+from sparsejit.runtime.probe import (
+    NO_GPU_CODE,
+    cuda_obstacles,
+    cupy_version,
+    package_version,
+    probe_driver,
+)
 
 __all__ = ["main", "report"]
 
@@ -34,8 +40,8 @@ def report() -> str:
         "targets",
         "  interpreter: usable",
         f"  cpu: {_cpu_state(versions)}",
-        f"  cuda: {'; '.join(obstacles) if obstacles else 'usable'}",
-        f"  auto: {'cpu' if obstacles else 'cuda or cpu, by estimated time with transfers'}",
+        f"  cuda: {'; '.join([NO_GPU_CODE, *obstacles])}; lower, text and explain work",
+        "  auto: cpu",
         *_environment_lines(),
     ]
     return "\n".join(lines)

@@ -10,13 +10,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sparsejit.api._program import Program
-from sparsejit.api._target import NO_GPU_CODE, Target, backend_of
+from sparsejit.api._target import Target, backend_of
 from sparsejit.debug import TEXT_LEVELS
 from sparsejit.errors import UnsupportedError
 from sparsejit.explain import OperandNote, Report, explain_text
 from sparsejit.ir.loop_printing import print_loops
 from sparsejit.ir.mlir import print_mlir
 from sparsejit.ir.printing import print_tensor
+from sparsejit.runtime.probe import NO_GPU_CODE
 
 if TYPE_CHECKING:
     from sparsejit.api._function import CompiledFunction

@@ -20,7 +20,7 @@ from sparsejit.backends.base import Kernel, KernelSource
 from sparsejit.backends.python_source import emit_python
 from sparsejit.ir.loops import LoopFunc
 
-__all__ = ["InterpreterBackend"]
+__all__ = ["InterpreterBackend", "register_source"]
 
 
 def _int64_range(*bounds: int) -> Iterator[np.int64]:

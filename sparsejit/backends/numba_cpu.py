@@ -29,7 +29,7 @@ from sparsejit.ir.loop_walk import all_statements
 from sparsejit.ir.loops import For, LoopFunc, Store
 from sparsejit.ir.ops import BinaryOp
 
-__all__ = ["CacheCounts", "NumbaBackend"]
+__all__ = ["CacheCounts", "NumbaBackend", "NumbaKernel", "jitted_support", "support_key"]
 
 _OWNDATA = 0x4
 """The only bit of ``ndarray.flags`` that is no part of Numba's type of an array."""

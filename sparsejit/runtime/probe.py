@@ -12,10 +12,18 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
-__all__ = ["DriverReport", "cuda_obstacles", "cupy_version", "package_version", "probe_driver"]
+__all__ = [
+    "NO_GPU_CODE",
+    "DriverReport",
+    "cuda_obstacles",
+    "cupy_version",
+    "package_version",
+    "probe_driver",
+]
 
 CUPY_NAMES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 PROBE_SECONDS = 30
+NO_GPU_CODE = "this version of sparsejit generates no GPU code"
 
 DRIVER_PROBE = """
 import ctypes, json, sys

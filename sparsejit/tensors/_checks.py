@@ -38,6 +38,7 @@ def check_shape(fmt: Format, shape: object) -> tuple[int, ...]:
     (2, 3)
     """
     try:
+        # What is no iterable raises TypeError like what is no integer.
         extents = tuple(operator.index(extent) for extent in shape)  # type: ignore[attr-defined]
     except TypeError:
         raise ValueError(f"shape must be a tuple of integers, not {shape!r}") from None

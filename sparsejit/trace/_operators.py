@@ -5,6 +5,7 @@ Each operator is the NumPy ufunc that NumPy uses for it; what a ufunc means is d
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,9 @@ class Operators:
     __slots__ = ()
     __hash__ = object.__hash__
 
+    @abstractmethod
     def _operate(self, ufunc: np.ufunc, *operands: Any) -> Any:
-        raise NotImplementedError
+        """Apply ``ufunc`` to the operands, one of which is ``self``."""
 
     def __add__(self, other: Any) -> Any:
         return self._operate(np.add, self, other)
