@@ -154,7 +154,7 @@ def operand_from(settled: Settled, values: Any, fill_value: Any, kind: Kind) -> 
     dtype = checked_value_dtype(values.dtype)
     source = _used_part(settled, values)
     flat = source.reshape(-1)
-    if not on_device and not flat.flags.aligned:
+    if not flat.flags.c_contiguous or not (on_device or flat.flags.aligned):
         flat = flat.copy()
     fill = fill_scalar(fill_value, dtype)
     canonical = settled.plan.read(flat, fill)
