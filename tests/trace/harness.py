@@ -154,5 +154,3 @@ def compare(got: Any, wanted: Any, rtol: float) -> None:
 def here(fn: Callable[..., Any], offset: int) -> Location:
     """Return the location of a line of ``fn``, counted from its ``def``."""
     return Location(fn.__code__.co_filename, fn.__code__.co_firstlineno + offset, fn.__name__)
-
-
