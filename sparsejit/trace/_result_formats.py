@@ -114,6 +114,8 @@ def result_layout(
     if reduction is not None and (rank == 1 or fill != identity_const(reduction, part.dtype)):
         return dense
     kept = _kept(facts, reduction)
+    if kept is None and reduction is not None and rank == 2 and not _is_covered(facts):
+        return dense  # a sparse matrix times a dense one, on either side
     if kept is None:
         kept = _by_levels(facts)
     return dense if kept.is_dense else Layout(kept, fill)
@@ -287,13 +289,18 @@ def _by_levels(facts: _Computation) -> Format:
     return Format.of(len(order), levels)
 
 
+def _is_covered(facts: _Computation) -> bool:
+    """Whether every dimension of the result is one of a sparse operand."""
+    covered = {dim for k in facts.sparse for dim in _dims_in_order(facts.part.accesses[k])}
+    return set(facts.result) <= covered
+
+
 def _all_sparse(facts: _Computation) -> bool:
     """Whether every operand is sparse, and any of them absent leaves nothing to compute."""
-    covered = {dim for k in facts.sparse for dim in _dims_in_order(facts.part.accesses[k])}
     arrays = [k for k, access in enumerate(facts.part.accesses) if access.value.type.rank]
     return (
         len(facts.result) > 1
-        and set(facts.result) <= covered
+        and _is_covered(facts)
         and arrays == facts.sparse
         and all(facts.is_missing([k]) for k in facts.sparse)
     )

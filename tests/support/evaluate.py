@@ -208,7 +208,8 @@ def _evaluate(
             assert state.kind != "undefined", "an undefined element is read"
             return state
         case Stored(index):
-            return State(Const(operands[index][1], DType.BOOL), "known")
+            present = operands[index][1]
+            return State(Const(present, DType.BOOL), "known" if present else "missing")
         case Const():
             return State(expr, "constant")
         case Coordinate(loop):
@@ -224,8 +225,11 @@ def _evaluate(
         case Binary(op, lhs, rhs):
             return _binary(op, _evaluate(lhs, operands, point), _evaluate(rhs, operands, point))
         case Select(condition, then, orelse):
-            chosen = then if _evaluate(condition, operands, point).const.value else orelse
-            return _evaluate(chosen, operands, point)
+            decided = _evaluate(condition, operands, point)
+            chosen = _evaluate(then if decided.const.value else orelse, operands, point)
+            # A constant that absence has chosen is nobody's entry.
+            absent = decided.kind == "missing" and chosen.kind == "constant"
+            return replace(chosen, kind="missing") if absent else chosen
         case _:
             assert_never(expr)
 
