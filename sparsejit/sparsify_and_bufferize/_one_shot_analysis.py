@@ -169,9 +169,7 @@ def _can_omit_copy(facts: Facts, use: Use) -> bool:
     return operand.writes or alias is None or alias.value not in facts.read_values
 
 
-def _refuse_unavoidable(
-    facts: Facts, aliases: DisjointSets, in_place: set[Use], use: Use
-) -> None:
+def _refuse_unavoidable(facts: Facts, aliases: DisjointSets, in_place: set[Use], use: Use) -> None:
     flow = facts.flow
     conflicts = conflicts_within(facts, aliases, in_place, use)
     if conflicts:

@@ -64,9 +64,7 @@ def facts_of(flow: Flow) -> Facts:
     read_values = frozenset(name for name in flow.sites if _is_value_read(flow, name))
     reads = frozenset(use for use in flow.all_uses() if _reads(flow.operand(use), read_values))
     readers = frozenset(
-        use
-        for use in flow.all_uses()
-        if use in reads or _hands_on(flow.operand(use), read_values)
+        use for use in flow.all_uses() if use in reads or _hands_on(flow.operand(use), read_values)
     )
     definitions = {name: _definitions_of(flow, name) for name in flow.sites}
     return Facts(flow, definitions, reads, readers, read_values)
@@ -164,7 +162,9 @@ def conflicts_of(
     groups = [aliases.members(operand.value.name)]
     if operand.alias is not None and not aliases.together(operand.value.name, operand.alias.value):
         groups.append(aliases.members(operand.alias.value))
-    read_by = [[u for name in group for u in flow.uses[name] if u in facts.readers] for group in groups]
+    read_by = [
+        [u for name in group for u in flow.uses[name] if u in facts.readers] for group in groups
+    ]
     pairs = [(read, use) for reads in read_by for read in reads] if operand.writes else []
     if len(groups) == 2:
         for reads, others in zip(read_by, reversed(groups), strict=True):

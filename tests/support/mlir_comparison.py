@@ -7,6 +7,7 @@ picked from a set ordered by addresses, so it must be among ours.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from sparsejit.errors import UnsupportedError
 from sparsejit.ir.mlir import print_mlir
@@ -85,6 +86,20 @@ def _conflict(analysis: Analysis, conflict: Conflict) -> str:
     )
 
 
+@lru_cache(maxsize=8)
+def _answers(
+    texts: tuple[str, ...], function_boundaries: bool, allow_return_allocs: bool
+) -> tuple[Analysis | str, ...]:
+    """Upstream's answers; asked once for each set of programs."""
+    return tuple(
+        analyze(
+            texts,
+            function_boundaries=function_boundaries,
+            allow_return_allocs=allow_return_allocs,
+        )
+    )
+
+
 def differences(
     funcs: Sequence[TensorFunc],
     options: StageOptions | None = None,
@@ -93,12 +108,8 @@ def differences(
 ) -> list[str]:
     """A report for each program on which the two disagree; empty when they agree on all."""
     chosen = options or StageOptions()
-    texts = [print_mlir(func) for func in funcs]
-    answers = analyze(
-        texts,
-        function_boundaries=chosen.function_boundaries,
-        allow_return_allocs=chosen.allow_return_allocs,
-    )
+    texts = tuple(print_mlir(func) for func in funcs)
+    answers = _answers(texts, chosen.function_boundaries, chosen.allow_return_allocs)
     reports = []
     for func, text, answer in zip(funcs, texts, answers, strict=True):
         ours = our_lines(func, chosen, as_upstream=as_upstream)
