@@ -11,9 +11,10 @@ WIDTHS = (0, 8, 16, 32, 64)
 
 
 @st.composite
-def formats(draw: st.DrawFn, max_ndim: int = 3) -> Format:
-    """A format of at most ``max_ndim`` dimensions with valid levels, in any order."""
-    ndim = draw(st.integers(0, max_ndim))
+def formats(draw: st.DrawFn, ndim: int | None = None) -> Format:
+    """A format of ``ndim`` (else 0 to 3) dimensions with valid levels, in any order."""
+    if ndim is None:
+        ndim = draw(st.integers(0, 3))
     batch = draw(st.integers(0, ndim)) if draw(st.booleans()) else 0
     outer = [Level(Dim(d), LevelType(LevelKind.BATCH)) for d in range(batch)]
     rest = list(range(batch, ndim))

@@ -50,7 +50,7 @@ def random_array(shape: tuple[int, ...]) -> Array:
     return (rng.integers(1, 9, shape) * (rng.random(shape) < 0.4)).astype(np.float64)
 
 
-EXAMPLES = 400
+EXAMPLES = 200
 ALL_FORMATS: list[Format] = [*MATRIX_FORMATS, *TENSOR_FORMATS]
 
 
