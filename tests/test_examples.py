@@ -1,6 +1,9 @@
 """The examples: their data is what the script writes, and each of them runs to its end."""
 
+import os
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -30,3 +33,30 @@ def test_the_matrix_is_what_the_script_promises() -> None:
     assert matrix.shape == (600, 600)
     assert matrix.nnz == 4000
     assert np.count_nonzero(matrix.toarray()) == 4000
+
+
+@pytest.mark.parametrize("name", ["quickstart.py", "three_front_ends.py"])
+def test_each_example_runs_and_agrees(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLES / name)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(EXAMPLES.parent)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[0] for line in done.stdout.splitlines()[:4]] == [
+        "SpMV",
+        "SpMM",
+        "SDDMM",
+        "MTTKRP",
+    ]
+    assert all("agree" in line for line in done.stdout.splitlines()[:4])
+
+
+def test_no_example_is_left_out() -> None:
+    assert {path.name for path in EXAMPLES.glob("*.py")} == {
+        "make_data.py",
+        "quickstart.py",
+        "three_front_ends.py",
+    }
