@@ -8,6 +8,7 @@ base's). Operators and NumPy's protocols are in ``_tracer``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sparsejit.affine import AffineExpr, Constant, Dim
 from sparsejit.errors import Location, TraceError, UnsupportedError
@@ -85,7 +86,7 @@ class Array:
         self._cell = cell
         self._view = view
         # Of ``x[0] + e`` written ``x[0] += e``: what is updated, until the assignment follows.
-        self._inplace: object = None
+        self._inplace: tuple[Any, ...] | None = None
 
     @property
     def extents(self) -> tuple[AffineExpr, ...]:
@@ -198,10 +199,14 @@ def _extract(trace: Trace, value: Value, view: View) -> Value:
     """Return the slice that a view takes, before its arrangement."""
     offsets, sizes, strides = _offsets(view)
     dropped = view.dropped if value.type.is_dense else ()
+    key = (value.name, offsets, sizes, strides, dropped)
+    if key in trace.slices:  # an update reads and writes the same slice
+        return trace.slices[key]
     shape = tuple(size for d, size in enumerate(sizes) if d not in dropped)
     format = Dense(len(shape)) if value.type.is_dense else value.type.format
     result = trace.value(TensorType(shape, value.type.dtype, format, value.type.fill))
     trace.ops.append(ExtractSlice(result, value, offsets, sizes, strides, dropped, caller()))
+    trace.slices[key] = result
     return result
 
 

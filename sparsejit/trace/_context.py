@@ -6,7 +6,7 @@ calls do not see each other. Operations are appended here and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -95,6 +95,7 @@ class Trace:
         self._captured_at: dict[int, int] = {}
         self.index_names: dict[int, str] = {}
         self.counts: dict[AffineExpr, Value] = {}
+        self.slices: dict[Hashable, Value] = {}
 
     # ------------------------------------------------------------ parameters
 

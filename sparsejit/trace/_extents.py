@@ -77,7 +77,8 @@ class Extents:
 
     def same(self, lhs: AffineExpr, rhs: AffineExpr) -> bool:
         """Return whether two extents are equal in every call."""
-        return difference(self.resolve(lhs), self.resolve(rhs)) == Constant(0)
+        left, right = self.resolve(lhs), self.resolve(rhs)
+        return left == right or difference(left, right) == Constant(0)
 
     def _solve(self, symbol: int, value: AffineExpr) -> None:
         for known, expr in self._solved.items():
@@ -90,7 +91,7 @@ class Extents:
         if self.number(left) != self.number(right):
             return False
         rest = difference(left, right)
-        if rest == Constant(0):
+        if left == right or rest == Constant(0):
             return True
         linear = as_linear(rest)
         terms = linear[0] if linear is not None else {}

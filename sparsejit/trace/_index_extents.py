@@ -115,7 +115,7 @@ def _affine(
         factor = linear[target]
         available = room if factor > 0 else lowest
         if trace.extents.holds(available):
-            bound = add(floordiv(tidy(available), abs(factor)), Constant(1))
+            bound = floordiv(tidy(add(available, Constant(abs(factor)))), abs(factor))
         else:
             bound = Constant(0)
         known = extents.get(target)

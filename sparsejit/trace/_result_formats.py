@@ -179,33 +179,49 @@ def _product_format(facts: _Computation) -> Format | None:
     for index, access in zip(indices, accesses, strict=True):
         swapped = index[0] == column or index[1] == row
         formats.append(permuted(access.value.type.format, (1, 0) if swapped else (0, 1)))
+    blocks = [_blocks(fmt) for fmt in formats]
+    if any(blocks):
+        return _block_product(formats, blocks)
     if all(fmt == formats[0] for fmt in formats):
         slotted = any(level.type.kind in _SLOTTED for level in formats[0].levels)
-        if not slotted and (_blocks(formats[0]) is None or _blocks_fit(formats)):
-            return formats[0]
-    if _blocks_fit(formats):
-        (r, _), (_, c) = _blocks(formats[0]) or (1, 1), _blocks(formats[-1]) or (1, 1)
-        return BSR(r, c)
+        return None if slotted else formats[0]
     return CSR if all(map(_is_scipy, formats)) else None
 
 
 def _blocks(fmt: Format) -> tuple[int, int] | None:
-    """Return the block of a format that is BSR."""
+    """Return the block of a format that is BSR, or the transpose of BSR."""
     sizes = [level.expr.divisor for level in fmt.levels if isinstance(level.expr, FloorDiv)]
-    if len(sizes) == 2 and fmt == BSR(*sizes):
+    if len(sizes) != 2:
+        return None
+    if fmt == BSR(*sizes):
         return sizes[0], sizes[1]
-    return None
+    return (sizes[1], sizes[0]) if _transposed(fmt) == BSR(*sizes) else None
 
 
-def _blocks_fit(formats: Sequence[Format]) -> bool:
-    blocks = [_blocks(fmt) for fmt in formats]
-    pairs = pairwise(blocks)
-    return all(a is not None and b is not None and a[1] == b[0] for a, b in pairs)
+def _transposed(fmt: Format) -> Format:
+    return permuted(fmt, (1, 0))
+
+
+def _block_product(
+    formats: Sequence[Format], blocks: Sequence[tuple[int, int] | None]
+) -> Format | None:
+    """Return BSR where the blocks fit, CSR where they do not."""
+    found = [block for block in blocks if block is not None]
+    fits = len(found) == len(formats) and all(a[1] == b[0] for a, b in pairwise(found))
+    if not fits:
+        return CSR if all(map(_is_scipy, formats)) else None
+    rows, columns = found[0][0], found[-1][1]
+    by_columns = all(fmt != BSR(*block) for fmt, block in zip(formats, found, strict=True))
+    return _transposed(BSR(columns, rows)) if by_columns else BSR(rows, columns)
 
 
 def _is_scipy(fmt: Format) -> bool:
-    """Whether a SciPy class holds the format: then a mixture of them is CSR, as a user expects."""
-    return fmt in (CSR, CSC, DIA, COO(2)) or _blocks(fmt) is not None
+    """Whether a SciPy class holds the format, or its transpose.
+
+    A mixture of such matrices is CSR, as a user expects.
+    """
+    named = (CSR, CSC, DIA, COO(2))
+    return fmt in named or _transposed(fmt) in named or _blocks(fmt) is not None
 
 
 # ---------------------------------------------------------------- by the levels

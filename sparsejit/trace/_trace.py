@@ -119,9 +119,9 @@ def _result_value(state: Trace, array: Array, position: int) -> Value:
             return _assigned_result(state, cell.param, wanted)
         param = state.params[cell.param]
         return param if wanted in (None, param.type.format) else _convert(state, param, wanted)
-    if not isinstance(cell.content, Deferred) and _aliases_param(state, array.force()):
+    part = None if isinstance(cell.content, Deferred) else array.read()
+    if part is not None and part.view is not None and _aliases_param(state, part.view.value):
         # The caller's memory is only handed out as the caller's object.
-        part = array.read()
         extents = dict(enumerate(array.extents))
         cell_value = fresh(state, Term(part), array.extents, extents, wanted, cell.location)
     else:

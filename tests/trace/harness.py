@@ -141,7 +141,8 @@ def compare(got: Any, wanted: Any, rtol: float) -> None:
         return
     if isinstance(wanted, dict):
         assert got.keys() == wanted.keys()
-        return compare(list(got.values()), list(wanted.values()), rtol)
+        compare(list(got.values()), list(wanted.values()), rtol)
+        return
     if wanted is None or (isinstance(wanted, int) and isinstance(got, int)):
         assert got == wanted
         return

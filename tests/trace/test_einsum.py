@@ -1,4 +1,4 @@
-"""einsum: every operand and subscript that NumPy takes means the same; what it refuses is refused."""
+"""einsum: what NumPy takes means the same, and what it refuses is refused."""
 
 from __future__ import annotations
 
