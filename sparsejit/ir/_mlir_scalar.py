@@ -103,7 +103,8 @@ class BodyWriter:
         self._is_sparse = is_sparse
         self._nothing = nothing
         self._fresh = fresh
-        self._known: dict[tuple[object, ...], str] = {}
+        self._known: dict[str, str] = {}  # texts of operations that are in scope, and their names
+        self._given: dict[ScalarExpr, str] = {}  # what the regions around have as arguments
         self._indent = "  "
         self.lines: list[str] = []
 
@@ -120,12 +121,11 @@ class BodyWriter:
 
     def emit(self, text: str) -> str:
         """Write ``%new = text``, once for equal texts, and return the new name."""
-        key = (text,)
-        if key not in self._known:
+        if text not in self._known:
             name = self._fresh()
             self._line(f"{name} = {text}")
-            self._known[key] = name
-        return self._known[key]
+            self._known[text] = name
+        return self._known[text]
 
     def constant(self, value: bool | float | complex, dtype: DType) -> str:
         """Write a constant of ``dtype`` and return its name."""
@@ -133,6 +133,8 @@ class BodyWriter:
 
     def value(self, expr: ScalarExpr) -> str:  # noqa: C901 - one case for each kind
         """Write what computes ``expr`` and return the name of its value."""
+        if expr in self._given:
+            return self._given[expr]
         match expr:
             case Arg(index):
                 return self._names[index]
@@ -171,8 +173,10 @@ class BodyWriter:
             ):
                 return self._by_storedness(index, then, orelse, dtype)
             case Select(condition, then, Nothing()) if self._nothing is None:
-                kept, keep = self.value(then), self.value(condition)
-                return self._keep(kept, keep, dtype)
+                name, type_ = self._fresh(), element_type(dtype)
+                self._line(f"{name} = sparse_tensor.select {self.value(then)} : {type_} {{")
+                self._region(condition, then, dtype)
+                return name
             case Select(condition, then, orelse):
                 names = (self.value(condition), self.value(then), self.value(orelse))
                 return self.emit(f"arith.select {', '.join(names)} : {element_type(dtype)}")
@@ -184,30 +188,30 @@ class BodyWriter:
         name = self._fresh()
         source, target = element_type(self._dtypes[index]), element_type(dtype)
         self._line(f"{name} = sparse_tensor.unary {self._names[index]} : {source} to {target}")
-        self._region("present", f"^bb0({self._fresh()}: {source}):", present, target)
+        self._line("present = {")
+        self._region(present, Arg(index), self._dtypes[index])
         if isinstance(absent, Nothing):
             self._line("absent = {}")
         else:
-            self._region("absent", "", absent, target)
+            self._line("absent = {")
+            self._region(absent)
         return name
 
-    def _region(self, title: str, head: str, expr: ScalarExpr, type_: str) -> None:
-        self._line(f"{title} = {{")
-        if head:
-            self._line(head)
-        outer, self._indent = dict(self._known), self._indent + "  "
+    def _region(
+        self, expr: ScalarExpr, given: ScalarExpr | None = None, dtype: DType | None = None
+    ) -> None:
+        """The rest of a region that yields ``expr``; ``given`` is what it gets as its argument."""
+        outer = dict(self._known), dict(self._given)
+        if given is not None and dtype is not None:
+            argument = self._fresh()
+            self._line(f"^bb0({argument}: {element_type(dtype)}):")
+            self._given[given] = argument
+        self._indent += "  "
         value = self.value(expr)
-        self._line(f"sparse_tensor.yield {value} : {type_}")
-        self._known, self._indent = outer, self._indent[:-2]
+        self._line(f"sparse_tensor.yield {value} : {element_type(self._dtype(expr))}")
+        self._indent = self._indent[:-2]
+        self._known, self._given = outer
         self._line("}")
-
-    def _keep(self, value: str, condition: str, dtype: DType) -> str:
-        name, type_ = self._fresh(), element_type(dtype)
-        self._line(f"{name} = sparse_tensor.select {value} : {type_} {{")
-        self._line(f"^bb0({self._fresh()}: {type_}):")
-        self._line(f"  sparse_tensor.yield {condition} : i1")
-        self._line("}")
-        return name
 
     # ------------------------------------------------------------ arithmetic
 
