@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from sparsejit.errors import TraceError
+from sparsejit.errors import TraceError, UnsupportedError
 from sparsejit.ir.fold import numpy_dtype
 from sparsejit.trace import _functions as functions
 from sparsejit.trace._array import Array
@@ -268,6 +268,8 @@ class ArrayTracer(Operators, Array):
 
     def __getattr__(self, name: str) -> Any:
         method = functions.METHODS.get(name)
+        if method is None and callable(getattr(np.ndarray, name, None)) and name[0] != "_":
+            method = _not_built(name)
         if method is None:
             raise AttributeError(
                 f"traced arrays have no attribute {name!r} (at {caller()})", name=name, obj=self
@@ -278,6 +280,13 @@ class ArrayTracer(Operators, Array):
 
         bound.__name__ = name
         return bound
+
+
+def _not_built(name: str) -> Callable[..., Any]:
+    def method(array: ArrayTracer, *args: Any, **kwargs: Any) -> NoReturn:
+        raise UnsupportedError(f"{name} of a traced array is not built", location=caller())
+
+    return method
 
 
 def output(shape: Any = None, dtype: Any = None, format: Any = None) -> Any:
