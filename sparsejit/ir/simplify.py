@@ -28,6 +28,7 @@ from sparsejit.ir.scalar import (
     Unary,
     args_of,
     dtype_of,
+    map_leaves,
 )
 from sparsejit.ir.types import DType
 
@@ -192,6 +193,19 @@ def _expr(state: _State, dtype: DType) -> ScalarExpr:
             assert_never(state)
 
 
+def _asks_for_pattern(condition: ScalarExpr) -> bool:
+    """Whether a condition still depends on what is stored."""
+    found = False
+
+    def note(leaf: ScalarExpr) -> ScalarExpr:
+        nonlocal found
+        found = found or isinstance(leaf, Stored)
+        return leaf
+
+    map_leaves(condition, note)
+    return found
+
+
 def _select(condition: _State, then: _State, orelse: _State, dtype: DType) -> _State:
     match condition:
         case NoValue():
@@ -203,7 +217,9 @@ def _select(condition: _State, then: _State, orelse: _State, dtype: DType) -> _S
         case _Literal(const):
             return then if const.value else orelse
         case Known(Const(value)):
-            return _settle(then if value else orelse)
+            chosen = then if value else orelse
+            # What a stored operand asks for is an entry, also where all others are absent.
+            return Known(chosen.const) if isinstance(chosen, Missing) else _settle(chosen)
         case Known(expr):
             return _undecided(expr, then, orelse, dtype)
         case _:
@@ -214,8 +230,10 @@ def _undecided(condition: ScalarExpr, then: _State, orelse: _State, dtype: DType
     match then, orelse:
         case NoValue(), NoValue():
             return then
-        case (Missing(a), Missing(b) | _Literal(b)) | (_Literal(a), Missing(b)) if a == b:
-            return Missing(a)
+        case (Missing(a), Missing(b) | _Literal(b)) | (_Literal(a), Missing(b)) if (
+            a == b and not _asks_for_pattern(condition)
+        ):
+            return Missing(a)  # and where the pattern decides, one side may be an entry
         case _:
             return Known(Select(condition, _expr(then, dtype), _expr(orelse, dtype)))
 

@@ -75,10 +75,13 @@ def lattice_of(iterators: Sequence[int], outcome_of: Outcome) -> IterationLattic
     ]
     outcomes = {subset: outcome_of(subset) for subset in subsets}
     kept = list(subsets)
-    for candidate in subsets:
-        rest = [subset for subset in kept if subset != candidate]
-        if _handles_all(rest, subsets, outcomes):
-            kept = rest
+    removed = True
+    while removed:  # what closure under union holds back may go once smaller points have gone
+        removed = False
+        for candidate in list(kept):
+            rest = [subset for subset in kept if subset != candidate]
+            if _handles_all(rest, subsets, outcomes):
+                kept, removed = rest, True
     points = tuple(LatticePoint(subset, outcomes[subset]) for subset in kept)
     return IterationLattice(points)
 

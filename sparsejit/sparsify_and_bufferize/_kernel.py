@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from sparsejit.affine import AffineExpr, dims_of
 from sparsejit.ir import loops
-from sparsejit.ir.scalar import Arg, Const, Nothing, ScalarExpr, Select, args_of
+from sparsejit.ir.scalar import Arg, Const, Nothing, ScalarExpr, Select, Stored, args_of
 from sparsejit.ir.simplify import Known, Missing, NoValue, Partial, simplify_absence
 from sparsejit.ir.tensor import Generic
 from sparsejit.ir.types import DType
@@ -53,6 +54,14 @@ class State:
         """Return the state where ``operands`` store nothing."""
         left = {k: cursor for k, cursor in self.cursors.items() if k not in operands}
         return replace(self, cursors=left, absent=self.absent | operands)
+
+
+def _same_value(one: Const, other: Const | None) -> bool:
+    """Whether two constants compare equal: 0.0 is -0.0 here, and nan is nan."""
+    if other is None:
+        return False
+    both_nan = one.value != one.value and other.value != other.value
+    return one.value == other.value or both_nan
 
 
 @dataclass(frozen=True)
@@ -141,7 +150,26 @@ class Kernel:
 
     def outcome(self, state: State) -> Partial | None:
         """Return what is left to do at ``state``, or None where nothing is."""
-        return self.outcome_of(self.remaining(state))
+        partial = self.remaining(state)
+        guard = self.guard
+        if guard is not None and guard not in state.absent and state.accumulator is None:
+            return partial
+        return self.outcome_of(partial)
+
+    @cached_property
+    def guard(self) -> int | None:
+        """The operand of ``where_stored`` around a sum: the result stores what it stores.
+
+        Until the sum begins, its entries are to be visited whatever is summed.
+        """
+        match self.op.body:
+            case Select(Stored(index), _, Arg(out)) if out == self.out:
+                used = {dim for expr in self.space.inputs[index].indices for dim in dims_of(expr)}
+                written = {dim for expr in self.space.output.indices for dim in dims_of(expr)}
+                sparse_result = self.space.output.may_be_absent
+                return index if used <= written and sparse_result else None
+            case _:
+                return None
 
     def outcome_of(self, partial: Partial) -> Partial | None:
         """Return ``partial``, or None where it neither changes nor stores anything."""
@@ -150,7 +178,7 @@ class Kernel:
                 return None
             case Known(Arg(index)) if index == self.out:
                 return None
-            case Missing(const) if not self.reads_out and const == self.background:
+            case Missing(const) if not self.reads_out and _same_value(const, self.background):
                 return None
             case _:
                 return partial

@@ -15,7 +15,7 @@ from sparsejit.affine import Dim, dims_of
 from sparsejit.errors import UnsupportedError
 from sparsejit.ir import loops
 from sparsejit.ir.ops import BinaryOp
-from sparsejit.ir.scalar import Arg, Binary, Nothing, ScalarExpr, Select, Stored, args_of
+from sparsejit.ir.scalar import Arg, Binary, Nothing, ScalarExpr, Select, args_of
 from sparsejit.ir.types import INDEX, DType
 from sparsejit.sparsify_and_bufferize import _index as ix
 from sparsejit.sparsify_and_bufferize._buffers import DenseBuffer, ScalarBuffer, SparseBuffer
@@ -247,12 +247,9 @@ class LoopNest:
         So it is where all sparse operands are known to be present, and under ``where_stored``.
         """
         kernel = self._kernel
-        match kernel.op.body:
-            case Select(Stored(index), _, Arg(out)) if out == kernel.out:
-                if index in state.cursors and kernel.is_resolved(index, state.cursors[index]):
-                    return True
-            case _:
-                pass
+        guard = kernel.guard
+        if guard is not None and guard in state.cursors:
+            return kernel.is_resolved(guard, state.cursors[guard])
         return all(kernel.is_resolved(k, cursor) for k, cursor in state.cursors.items())
 
     # ------------------------------------------------------------ the element

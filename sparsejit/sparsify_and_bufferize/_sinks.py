@@ -13,6 +13,7 @@ from typing import Protocol
 from sparsejit.ir import loops
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Const
+from sparsejit.ir.simplify import Known
 from sparsejit.ir.types import INDEX, DType
 from sparsejit.sparsify_and_bufferize import _index as ix
 from sparsejit.sparsify_and_bufferize._buffers import Buffer, DenseBuffer, SparseBuffer
@@ -118,6 +119,8 @@ class DenseSink:
             statements += self._convert(self._memref, self._buffer.memref)
         if not kernel.reads_out and sparse and background is not None:
             statements += fill_loops(kernel, self._memref, self._extents, background)
+        elif kernel.may_be_nothing(Known(kernel.op.body)):
+            statements += fill_loops(kernel, self._memref, self._extents, kernel.fill)
         return statements
 
     def epilogue(self) -> Stmts:

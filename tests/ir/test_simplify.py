@@ -128,7 +128,7 @@ CASES: list[tuple[ScalarExpr, Const, Partial]] = [
     (either(Unary(UnaryOp.NOT, Stored(1)), POSITIVE), ZERO, Known(POSITIVE)),
     # selects that are decided
     (Select(Stored(0), B, Nothing(F64)), ZERO, NoValue()),
-    (Select(Stored(1), A, Nothing(F64)), ZERO, Missing(ZERO)),
+    (Select(Stored(1), A, Nothing(F64)), ZERO, Known(ZERO)),
     (Select(Stored(1), B, Nothing(F64)), ZERO, Known(B)),
     (Select(Stored(0), B, ONE), ZERO, Missing(ONE)),
     (Select(Stored(1), ONE, Nothing(F64)), ZERO, Known(ONE)),
