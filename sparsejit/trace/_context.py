@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sparsejit.affine import AffineExpr
+from sparsejit.affine import AffineExpr, Dim
 from sparsejit.errors import Location, TraceError
 from sparsejit.formats import Format
 from sparsejit.ir.facts import Fact, FactKind
@@ -94,7 +94,7 @@ class Trace:
         self._indices = _FIRST_INDEX
         self._captured_at: dict[int, int] = {}
         self.index_names: dict[int, str] = {}
-        self.counts: dict[AffineExpr, Value] = {}
+        self.counts: dict[Dim, Value] = {}
         self.slices: dict[Hashable, Value] = {}
 
     # ------------------------------------------------------------ parameters

@@ -84,6 +84,8 @@ class Extents:
         for known, expr in self._solved.items():
             self._solved[known] = tidy(substitute(expr, {symbol: value}))
         self._solved[symbol] = value
+        if isinstance(value, Constant):
+            self.static.append(self.origins[symbol])
 
     def unify(self, lhs: AffineExpr, rhs: AffineExpr) -> bool:
         """Make two extents one; False, and nothing done, when they differ in the traced call."""
@@ -140,7 +142,6 @@ class Extents:
         resolved = self.resolve(expr)
         for symbol in sorted(dims_of(resolved)):
             self._solve(symbol, Constant(self.numbers[symbol]))
-            self.static.append(self.origins[symbol])
         return self.number(resolved)
 
     def final(self, shapes: Sequence[Sequence[AffineExpr]]) -> tuple[dict[int, AffineExpr], int]:

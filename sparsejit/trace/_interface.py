@@ -102,15 +102,17 @@ class Traced:
 
 
 def guards_hold(traced: Traced, shapes: Sequence[tuple[int, ...]]) -> bool:
-    """Return whether the guards of a trace hold for parameters of these shapes.
+    """Return whether a trace serves parameters of these shapes: they fit, and the guards hold.
 
     ``shapes`` has one shape for each parameter of ``traced.func``: arguments, then captured.
     """
-    if not traced.guards:
-        return True
     values: dict[int, int] = {}
     for param, shape in zip(traced.func.params, shapes, strict=True):
         for extent, number in zip(param.type.shape, shape, strict=True):
             if isinstance(extent, Dim):
                 values.setdefault(extent.index, number)
+    for param, shape in zip(traced.func.params, shapes, strict=True):
+        for extent, number in zip(param.type.shape, shape, strict=True):
+            if evaluate(extent, values) != number:
+                return False
     return all(evaluate(guard, values) >= 0 for guard in traced.guards)

@@ -8,16 +8,30 @@ the trace, and a fact says so.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, assert_never
 
-from sparsejit.affine import AffineExpr, Constant, add, floordiv, mod, mul
+from sparsejit.affine import (
+    Add,
+    AffineExpr,
+    Constant,
+    Dim,
+    FloorDiv,
+    Mod,
+    Mul,
+    add,
+    floordiv,
+    mod,
+    mul,
+)
+from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Const
+from sparsejit.ir.tensor import Value
 from sparsejit.ir.types import INDEX
 from sparsejit.trace._context import Trace
 from sparsejit.trace._emit import Term, fresh
 from sparsejit.trace._extents import difference, tidy
 from sparsejit.trace._locations import caller
-from sparsejit.trace._pointwise import Pointwise, constant_of, of_value
+from sparsejit.trace._pointwise import Pointwise, binary, constant_of, of_value
 
 __all__ = ["SymbolicInt", "as_extent", "extent_value", "symbolic"]
 
@@ -144,16 +158,35 @@ class SymbolicInt:
 
 def extent_value(trace: Trace, extent: AffineExpr) -> Pointwise:
     """Return an extent as a run-time value: an int64 that is weak, as Python's integers are."""
-    resolved = trace.extents.resolve(extent)
-    if isinstance(resolved, Constant):
-        return Pointwise(Const(resolved.value, INDEX), (), INDEX, weak=True)
-    value = trace.counts.get(resolved)
+
+    def walk(expr: AffineExpr) -> Pointwise:
+        match expr:
+            case Constant(value):
+                return Pointwise(Const(value, INDEX), (), INDEX)
+            case Dim():
+                return of_value(_counted(trace, expr))
+            case Add(lhs, rhs):
+                return binary(BinaryOp.ADD, walk(lhs), walk(rhs))
+            case Mul(lhs, rhs):
+                return binary(BinaryOp.MUL, walk(lhs), walk(rhs))
+            case FloorDiv(lhs, divisor):
+                return binary(BinaryOp.FLOORDIV, walk(lhs), walk(Constant(divisor)))
+            case Mod(lhs, divisor):
+                return binary(BinaryOp.REM, walk(lhs), walk(Constant(divisor)))
+            case _:
+                assert_never(expr)
+
+    return replace(walk(trace.extents.resolve(extent)), weak=True)
+
+
+def _counted(trace: Trace, symbol: Dim) -> Value:
+    """Return the value of an extent symbol: the IR has no other way to read it than to count."""
+    value = trace.counts.get(symbol)
     if value is None:
-        # The IR has no other way to read an extent than to count.
         ones = Term(constant_of(1, INDEX), reduced=(0,))
-        value = fresh(trace, ones, (), {0: resolved}, None, caller())
-        trace.counts[resolved] = value
-    return replace(of_value(value), weak=True)
+        value = fresh(trace, ones, (), {0: symbol}, None, caller())
+        trace.counts[symbol] = value
+    return value
 
 
 def _is_number(value: object) -> bool:
