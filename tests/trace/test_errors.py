@@ -154,7 +154,7 @@ def string(D: Any) -> Any:
 
 
 def pattern(A: Any, x: Any) -> Any:
-    (i, j), r = sj.indices("i j"), sj.output(); r[i, j] = sj.where_stored(-A[i, j], 1.0)  # fmt: skip
+    (i, j), r = sj.indices("i j"), sj.output(); r[i, j] = sj.where_stored(-A[i, j], 1)  # fmt: skip
 
 
 def fill(A: Any) -> Any:
