@@ -133,5 +133,6 @@ def check_array(what: str, array: Array, name: str = "") -> None:
     """Refuse arrays that compiled code could not walk: foreign byte order, strides, alignment."""
     if not array.dtype.isnative:
         raise ValueError(f"{what} has foreign byte order")
-    if not (array.flags.c_contiguous and array.flags.aligned):
+    aligned = not isinstance(array, np.ndarray) or array.flags.aligned  # CuPy's always are
+    if not (array.flags.c_contiguous and aligned):
         raise ValueError(f"{what} is not contiguous: pass np.ascontiguousarray({name or what})")

@@ -153,7 +153,7 @@ def operand_from(settled: Settled, values: Any, fill_value: Any, kind: Kind) -> 
         raise ValueError(f"values must be an array, not {type(values).__name__}")
     dtype = checked_value_dtype(values.dtype)
     source = _used_part(settled, values)
-    flat = source.reshape(-1)
+    flat = source if source.ndim == 1 else source.reshape(-1)
     if not flat.flags.c_contiguous or not (on_device or flat.flags.aligned):
         flat = flat.copy()
     fill = fill_scalar(fill_value, dtype)

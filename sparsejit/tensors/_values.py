@@ -71,7 +71,7 @@ class ValuePlan:
             everything = np.full(shape, fill, values.dtype)
             everything[self.target] = rows
             rows = everything
-        return rows.reshape(-1)
+        return rows if rows.ndim == 1 else rows.reshape(-1)
 
     def write(self, values: Array, canonical: Array) -> None:
         """Write ``canonical`` values back into the caller's flat ``values``.
