@@ -9,8 +9,9 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from sparsejit.api._cache_key import argument_spec, operand_token
@@ -25,7 +26,7 @@ from sparsejit.pipeline import Pipeline
 from sparsejit.tensors import Operand, operand_of
 from sparsejit.trace import Slot, Traced, TraceOptions, trace
 
-__all__ = ["Call", "described", "prepare_call", "trace_call"]
+__all__ = ["Call", "Prepared", "described", "prepare_call", "trace_call"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,20 +45,45 @@ class Call:
         return self.bound.operands.names
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """An object of a plan that nobody changes, described once; it is kept, so is its identity."""
+
+    value: object
+    operand: Operand
+    token: Hashable
+
+    @staticmethod
+    def of(value: object, check: str) -> Prepared:
+        """Describe an object."""
+        operand = described(value, check)
+        return Prepared(value, operand, operand_token(operand))
+
+
 def described(value: Any, check: str) -> Operand:
     """Return the operand of an object, as kernels take it."""
     return concrete(operand_of(value, check))  # type: ignore[arg-type]  # checked when decorated
 
 
 def prepare_call(
-    fn: Callable[..., Any], bound: Bound, options: JitOptions, receiver: object = None
+    fn: Callable[..., Any],
+    bound: Bound,
+    options: JitOptions,
+    receiver: object = None,
+    prepared: Mapping[int, Prepared] = MappingProxyType({}),
 ) -> Call:
-    """Read captured names and describe every operand of a call."""
+    """Read captured names and describe every operand of a call but the ``prepared``, by ``id``."""
     captures = read_captures(fn, bound.operands, receiver)
     objects = tuple(bound.operands.objects)
-    operands = tuple(described(value, options.check) for value in objects)
-    key = (bound.token, captures.token, tuple(map(operand_token, operands)))
-    return Call(bound, captures, objects, operands, key)
+    operands: list[Operand] = []
+    tokens: list[Hashable] = []
+    for value in objects:
+        known = prepared.get(id(value)) if prepared else None
+        operand = described(value, options.check) if known is None else known.operand
+        operands.append(operand)
+        tokens.append(operand_token(operand) if known is None else known.token)
+    key = (bound.token, captures.token, tuple(tokens))
+    return Call(bound, captures, objects, tuple(operands), key)
 
 
 def trace_call(

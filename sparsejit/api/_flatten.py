@@ -20,14 +20,17 @@ from sparsejit.trace import Slot
 
 __all__ = ["Operands", "is_array", "is_operand", "is_scalar", "like_container"]
 
+_NUMBERS = (int, float, complex, np.generic)
+_ARRAYS = (np.ndarray, SparseTensor, sp.sparray, sp.spmatrix)
+_NO_ARRAYS = (*_NUMBERS, str, tuple, list, dict, type)
 _FOREIGN = frozenset({"cupy", "cupyx", "sparse", "torch"})
 
 
 def is_array(value: object) -> bool:
     """Whether a value is a tensor by itself, of NumPy or of another library."""
-    if isinstance(value, np.ndarray | SparseTensor) or sp.issparse(value):
+    if isinstance(value, _ARRAYS):
         return True
-    if isinstance(value, np.generic | int | float | complex | str | tuple | list | dict | type):
+    if isinstance(value, _NO_ARRAYS):
         return False
     return (
         hasattr(value, "__dlpack__")
@@ -38,7 +41,7 @@ def is_array(value: object) -> bool:
 
 def is_scalar(value: object) -> bool:
     """Whether a value is a number that a call may change without compiling anew."""
-    return isinstance(value, int | float | complex | np.generic) and not isinstance(value, bool)
+    return isinstance(value, _NUMBERS) and not isinstance(value, bool)
 
 
 def is_operand(value: object) -> bool:
@@ -58,10 +61,9 @@ class Operands:
 
     def add(self, value: object, name: str) -> tuple[Slot, Hashable]:
         """Return the slot of an operand and its token; every scalar is an operand of its own."""
-        if is_scalar(value):
-            number = len(self.objects)
-        else:
-            number = self._numbers.setdefault(id(value), len(self.objects))
+        number = len(self.objects)
+        if not is_scalar(value):
+            number = self._numbers.setdefault(id(value), number)
         if number == len(self.objects):
             self.objects.append(value)
             self.names.append(name)
@@ -72,7 +74,7 @@ class Operands:
 
         ``TensorTypeError`` for a leaf that is neither an operand nor static.
         """
-        if is_operand(value):
+        if type(value) is np.ndarray or is_operand(value):
             return self.add(value, name)
         if is_static(value):
             return value, static_token(value, name)

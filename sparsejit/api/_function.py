@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sparsejit.api._call import Call, described, prepare_call, trace_call
+from sparsejit.api._call import Call, Prepared, described, prepare_call, trace_call
 from sparsejit.api._flatten import is_operand
 from sparsejit.api._lowered import Lowered, make_report
 from sparsejit.api._options import JitOptions
@@ -23,7 +23,7 @@ from sparsejit.api._program import Compiled, Program
 from sparsejit.api._reference_call import reference_of
 from sparsejit.api._run import run_compiled
 from sparsejit.api._signature import Signature
-from sparsejit.api._target import Target, backend_of, choose_target, refuse_cuda
+from sparsejit.api._target import Target, backend_of, check_num_threads, choose_target, refuse_cuda
 from sparsejit.errors import TensorTypeError, VerificationError
 from sparsejit.explain import OperandNote, explain_text
 from sparsejit.pipeline import default_pipeline
@@ -97,10 +97,11 @@ class CompiledFunction:
             return self.py_func(*args, **kwargs)
         return self._run(*self._call(args, kwargs))
 
-    def call_named(self, named: Mapping[str, Any], private: frozenset[int]) -> Any:
-        """Call with arguments by name; objects whose ``id`` is in ``private`` stay as they are."""
-        call = prepare_call(self.py_func, self._signature.bind_named(named), self.options)
-        return self._run(call, None, private)
+    def call_named(self, named: Mapping[str, Any], prepared: Mapping[int, Prepared]) -> Any:
+        """Call with arguments by name; the objects that are ``prepared`` stay as they are."""
+        bound = self._signature.bind_named(named)
+        call = prepare_call(self.py_func, bound, self.options, prepared=prepared)
+        return self._run(call, None, prepared)
 
     def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Call, object]:
         """Return the call and the object that a method is called on."""
@@ -108,7 +109,9 @@ class CompiledFunction:
         bound = self._signature.bind(args, kwargs, is_method=receiver is not None)
         return prepare_call(self.py_func, bound, self.options, receiver), receiver
 
-    def _run(self, call: Call, receiver: object, private: frozenset[int] = frozenset()) -> Any:
+    def _run(
+        self, call: Call, receiver: object, private: Mapping[int, Prepared] | None = None
+    ) -> Any:
         target = choose_target(self.options)
         if target.name == "cuda":
             refuse_cuda()
@@ -163,6 +166,7 @@ class CompiledFunction:
             known = program.compiled.get(width)
             if known is not None:
                 return known
+            check_num_threads()
             backend = backend_of(target, self.options)
             if backend is None:
                 refuse_cuda()
@@ -290,13 +294,15 @@ def _with_constants(
 ) -> tuple[list[Operand], list[object], list[str]]:
     """Return operands, objects and names, those of the trace's constants last."""
     constants = program.traced.captured
+    if not constants:
+        return list(call.operands), list(call.objects), call.names
     operands = [*call.operands, *(described(value, check) for value in constants)]
     names = [*call.names, *(f"constant {number}" for number in range(len(constants)))]
     return operands, [*call.objects, *constants], names
 
 
 def _keep_private(
-    program: Program, objects: list[object], names: list[str], private: frozenset[int]
+    program: Program, objects: list[object], names: list[str], private: Mapping[int, Prepared]
 ) -> None:
     """Refuse to assign to the fixed arguments of a plan."""
     for number in program.aliases.assigned:

@@ -91,11 +91,10 @@ def wanted_target(options: JitOptions) -> str:
 
     ``ValueError`` when the environment names no target.
     """
-    asked = os.environ.get("SPARSEJIT_TARGET")
-    if not asked:
+    if options.target != "auto":
         return options.target
-    named = _choice("SPARSEJIT_TARGET", asked, TARGETS)
-    return named if options.target == "auto" else options.target
+    asked = os.environ.get("SPARSEJIT_TARGET")
+    return _choice("SPARSEJIT_TARGET", asked, TARGETS) if asked else "auto"
 
 
 def _listed(choices: Iterable[object]) -> str:

@@ -7,16 +7,26 @@ when they are bound, so their values are those of that moment on every target.
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sparsejit.api._call import Prepared
 from sparsejit.api._flatten import is_array, like_container
 
 if TYPE_CHECKING:
     from sparsejit.api._function import CompiledFunction
 
 __all__ = ["Plan", "copied"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fixed:
+    """A fixed argument, and its arrays (and those fixed together with it), described."""
+
+    value: Any
+    prepared: dict[int, Prepared]
 
 
 class Plan:
@@ -43,9 +53,7 @@ class Plan:
                 f"bind() got an unexpected keyword argument {unknown[0]!r}; the parameters of "
                 f"{function.__name__} are {', '.join(map(repr, function.parameters))}"
             )
-        self._fixed: dict[str, Any] = {}
-        self._private: frozenset[int] = frozenset()
-        self._fix(fixed)
+        self._fixed = _fixed(fixed, function.options.check)
         self._open = tuple(name for name in function.parameters if name not in fixed)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -57,7 +65,10 @@ class Plan:
         for name in kwargs:
             if name in named or name in self._fixed:
                 raise TypeError(f"argument {name!r} has a value already")
-        return self._function.call_named({**self._fixed, **named, **kwargs}, self._private)
+        fixed = self._fixed  # another thread may update it
+        values = {name: part.value for name, part in fixed.items()}
+        prepared = {key: part for whole in fixed.values() for key, part in whole.prepared.items()}
+        return self._function.call_named({**values, **named, **kwargs}, prepared)
 
     def update(self, **fixed: Any) -> None:
         """Replace fixed arguments; their values are copied now.
@@ -68,19 +79,11 @@ class Plan:
             if name not in self._fixed:
                 choices = ", ".join(map(repr, self._fixed)) or "none"
                 raise ValueError(f"update() of {name!r}, which is not bound; bound are {choices}")
-        self._fix(fixed)
-
-    def _fix(self, fixed: dict[str, Any]) -> None:
-        values, made = _copies(tuple(fixed.values()))
-        self._fixed = {**self._fixed, **dict(zip(fixed, values, strict=True))}
-        self._private |= made
+        self._fixed = {**self._fixed, **_fixed(fixed, self._function.options.check)}
 
 
-def _copies(values: tuple[Any, ...]) -> tuple[tuple[Any, ...], frozenset[int]]:
-    """Copy the arrays in nested containers; an object met twice is copied once.
-
-    Returns the containers with copies, and the identities of the copies.
-    """
+def _fixed(given: dict[str, Any], check: str) -> dict[str, _Fixed]:
+    """Copy and describe arguments; an object met twice is copied once."""
     memo: dict[int, Any] = {}
 
     def walk(value: Any) -> Any:
@@ -94,7 +97,9 @@ def _copies(values: tuple[Any, ...]) -> tuple[tuple[Any, ...], frozenset[int]]:
             memo[id(value)] = copied(value)
         return memo[id(value)]
 
-    return tuple(map(walk, values)), frozenset(map(id, memo.values()))
+    values = {name: walk(value) for name, value in given.items()}
+    prepared = {id(made): Prepared.of(made, check) for made in memo.values()}
+    return {name: _Fixed(value, prepared) for name, value in values.items()}
 
 
 def copied(value: Any) -> Any:

@@ -39,15 +39,17 @@ class Signature:
         self._static = frozenset(static_argnames)
         parameters = self._signature.parameters
         self.names = tuple(parameters)
-        takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+        kinds = {parameter.kind for parameter in parameters.values()}
+        self._more = next(
+            (n for n, p in parameters.items() if p.kind is inspect.Parameter.VAR_KEYWORD), None
+        )
+        self._is_plain = kinds <= {inspect.Parameter.POSITIONAL_OR_KEYWORD}
         unknown = [name for name in static_argnames if name not in parameters]
-        if unknown and not takes_any:
+        if unknown and self._more is None:
             raise ValueError(
                 f"static_argnames names {unknown[0]!r}, which is no parameter of "
                 f"{fn.__qualname__}; the choices are {', '.join(map(repr, parameters))}"
             )
-        kinds = {parameter.kind for parameter in parameters.values()}
-        self._is_plain = kinds <= {inspect.Parameter.POSITIONAL_OR_KEYWORD}
 
     def bind(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], *, is_method: bool = False
@@ -62,6 +64,8 @@ class Signature:
     def bind_named(self, named: Mapping[str, Any]) -> Bound:
         """Bind arguments that are all given by name, also positional ones."""
         found = {name: named[name] for name in self.names if name in named}
+        if self._is_plain and len(found) == len(named) == len(self.names):
+            return self._bound(found, False)
         for name, parameter in self._signature.parameters.items():
             is_variable = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
             if name not in found and parameter.default is parameter.empty and not is_variable:
@@ -93,8 +97,7 @@ class Signature:
     def _argument(self, name: str, value: Any, operands: Operands) -> tuple[object, Hashable]:
         if name in self._static:
             return value, static_token(value, name)
-        kind = self._signature.parameters[name].kind
-        if kind is inspect.Parameter.VAR_KEYWORD:
+        if name == self._more:
             found = {key: self._extra(key, item, operands) for key, item in sorted(value.items())}
             tree = {key: part for key, (part, _) in found.items()}
             return tree, tuple((key, token) for key, (_, token) in found.items())

@@ -7,7 +7,7 @@ its arrays in the format. Unsigned or mixed index types, which no width names, a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -19,6 +19,8 @@ from sparsejit.formats import Format, LevelKind
 from sparsejit.tensors import Operand, buffer_names
 
 __all__ = ["concrete"]
+
+_USUAL = (np.dtype(np.int32), np.dtype(np.int64))
 
 
 def concrete(operand: Operand) -> Operand:
@@ -33,23 +35,28 @@ def concrete(operand: Operand) -> Operand:
         return operand
     layout = _layout(operand.format)
     indices = operand.buffers[:-1]
-    wanted = [np.dtype(np.int64)] * len(indices)
-    widths = []
-    for places, is_signed in ((layout.positions, False), (layout.coordinates, layout.is_signed)):
-        dtype = _common([indices[place].dtype for place in places], is_signed)
-        widths.append(dtype.itemsize * 8)
+    positions = _common([indices[place].dtype for place in layout.positions], False)
+    coordinates = _common([indices[place].dtype for place in layout.coordinates], layout.is_signed)
+    converted = list(indices)
+    for places, dtype in ((layout.positions, positions), (layout.coordinates, coordinates)):
         for place in places:
-            wanted[place] = dtype
-    converted = tuple(
-        buffer if buffer.dtype == dtype else buffer.astype(dtype)
-        for buffer, dtype in zip(indices, wanted, strict=True)
-    )
+            if indices[place].dtype != dtype:
+                converted[place] = indices[place].astype(dtype)
     values = operand.values
     if layout.batches:
         batches = operand.format.level_sizes(operand.shape)[: layout.batches]
         values = values.reshape(*batches, values.size // max(prod(batches), 1))
-    fmt = _with_widths(operand.format, widths[0], widths[1])
-    return replace(operand, format=fmt, buffers=(*converted, values))
+    return Operand(
+        _with_widths(operand.format, positions.itemsize * 8, coordinates.itemsize * 8),
+        operand.shape,
+        operand.dtype,
+        operand.fill_value,
+        (*converted, values),
+        operand.kind,
+        operand.on_device,
+        operand.source,
+        operand.plan,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +88,8 @@ def _with_widths(fmt: Format, pos_width: int, crd_width: int) -> Format:
 
 def _common(dtypes: Sequence[np.dtype[Any]], is_signed: bool) -> np.dtype[Any]:
     """Return the one dtype that all these arrays are given in: one that a width names."""
+    if len(dtypes) == 1 and dtypes[0] in _USUAL:
+        return dtypes[0]
     names = {dtype.name for dtype in dtypes}
     if len(names) == 1:
         (name,) = names

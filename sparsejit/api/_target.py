@@ -33,13 +33,15 @@ class Target:
     reason: str
 
 
+_AUTO = Target("cpu", f'target="auto", and {NO_GPU_CODE}')
+
+
 def choose_target(options: JitOptions) -> Target:
-    """Return the target of a call; ``ValueError`` for wrong values in the environment."""
-    check_num_threads()
+    """Return the target of a call; ``ValueError`` where the environment names none."""
     wanted = wanted_target(options)
     asked_by = "the decorator" if options.target != "auto" else "SPARSEJIT_TARGET"
     if wanted == "auto":
-        return Target("cpu", f'target="auto", and {NO_GPU_CODE}')
+        return _AUTO
     return Target(wanted, f"{asked_by} asks for it")
 
 
