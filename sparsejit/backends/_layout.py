@@ -24,6 +24,7 @@ __all__ = [
     "Infix",
     "Node",
     "Prefix",
+    "Slice",
     "flat",
     "layout",
 ]
@@ -45,7 +46,7 @@ class Atom:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """``function(items)``."""
+    """``function(items)``, a tuple where ``function`` is empty."""
 
     function: str
     items: tuple[Node, ...]
@@ -85,6 +86,15 @@ class Infix:
 
 
 @dataclass(frozen=True, slots=True)
+class Slice:
+    """``lower : upper : step``, an item of an index; a step of 1 is left out."""
+
+    lower: Node
+    upper: Node
+    step: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Conditional:
     """``then if condition else orelse``."""
 
@@ -93,7 +103,7 @@ class Conditional:
     orelse: Node
 
 
-Node = Atom | Call | Index | Attribute | Prefix | Infix | Conditional
+Node = Atom | Call | Index | Attribute | Prefix | Infix | Conditional | Slice
 
 
 def _level(node: Node) -> float:
@@ -107,17 +117,22 @@ def _level(node: Node) -> float:
             return _NOT if op == "not " else _UNARY
         case Infix(op, _, _):
             return _LEVELS[op]
-        case Conditional():
+        case Conditional() | Slice():
             return _CONDITIONAL
         case _:
             assert_never(node)
 
 
-def _operands(node: Prefix | Infix | Conditional) -> tuple[tuple[str, Node, float], ...]:
-    """Return what stands before each operand, the operand, and the level it needs at least."""
+Operands = tuple[tuple[str, Node, float], ...]
+"""What stands before each operand, the operand, and the level it needs at least."""
+
+
+def _operands(node: Prefix | Infix | Conditional) -> Operands:
     match node:
         case Prefix(op, operand):
             return ((op, operand, _level(node)),)
+        case Infix(op, Infix(inner, _, _) as lhs, rhs) if _same_chain(op, inner):
+            return (*_operands(lhs), (f"{op} ", rhs, _LEVELS[op] + 0.1))
         case Infix(op, lhs, rhs):
             level = _LEVELS[op]
             above = level + 0.1  # operators of one level group to the left, comparisons never
@@ -126,6 +141,11 @@ def _operands(node: Prefix | Infix | Conditional) -> tuple[tuple[str, Node, floa
             return (("", then, _NOT), ("if ", condition, _NOT), ("else ", orelse, _NOT))
         case _:
             assert_never(node)
+
+
+def _same_chain(op: str, inner: str) -> bool:
+    """Whether ``a inner b op c`` needs no parentheses."""
+    return _LEVELS[op] == _LEVELS[inner] != _COMPARISON
 
 
 def flat(node: Node, at_least: float = 0) -> str:
@@ -139,11 +159,14 @@ def flat(node: Node, at_least: float = 0) -> str:
         case Atom(name):
             text = name
         case Call(function, items):
-            text = f"{function}({', '.join(map(flat, items))})"
+            comma = "," if not function and len(items) == 1 else ""
+            text = f"{function}({', '.join(map(flat, items))}{comma})"
         case Index(array, items):
             text = f"{array}[{', '.join(map(flat, items)) or '()'}]"
         case Attribute(owner, name):
             text = f"{flat(owner, _ATOM)}.{name}"
+        case Slice(lower, upper, step):
+            text = f"{flat(lower)} : {flat(upper)}" + ("" if step == 1 else f" : {step}")
         case Prefix() | Infix() | Conditional():
             text = " ".join(
                 before + flat(operand, level) for before, operand, level in _operands(node)
@@ -171,7 +194,13 @@ def layout(node: Node, indent: int, column: int, at_least: float = 0) -> str:
         case Atom():
             return text
         case Attribute(owner, name):
-            return f"{layout(owner, indent, column, _ATOM)}.{name}"
+            return f"{layout(owner, indent, column + 1 + len(name), _ATOM)}.{name}"
+        case Slice(lower, upper, step):
+            bounds = [
+                f"(\n{margin}{layout(bound, inner, inner)}\n{' ' * indent})"
+                for bound in (lower, upper)
+            ]
+            return " : ".join((*bounds, str(step)) if step != 1 else bounds)
         case Call(head, items) | Index(head, items):
             opening, closing, last = ("(", ")", ",") if isinstance(node, Call) else ("[", "]", "")
             lines = [margin + layout(item, inner, inner) for item in items]

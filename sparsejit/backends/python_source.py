@@ -24,7 +24,7 @@ from typing import assert_never
 from sparsejit.backends import _spellings, support
 from sparsejit.backends._assemble_source import assemble_statements
 from sparsejit.backends._expressions import array_index, constant, expression, typed
-from sparsejit.backends._layout import WIDTH, Atom, Call, Index, Infix, Node, flat, layout
+from sparsejit.backends._layout import WIDTH, Atom, Call, Index, Infix, Node, Slice, flat, layout
 from sparsejit.backends._names import IMPORTED_FROM_NUMPY, fresh_name, python_names
 from sparsejit.backends.base import KernelSource
 from sparsejit.ir.loop_walk import all_statements, memrefs_defined
@@ -82,8 +82,8 @@ def emit_python(func: LoopFunc) -> KernelSource:
     """
     writer = _Writer(func)
     writer.block(func.body)
-    returned = [writer.names[memref.name] for memref in result_arrays(func)]
-    writer.assign("return", _tuple(returned), "")
+    returned = tuple(Atom(writer.names[memref.name]) for memref in result_arrays(func))
+    writer.assign("return", Call("", returned), "")
     entry = fresh_name(func.name, writer.names.values())
     parameters = [writer.names[param.name] for param in func.params]
     head = _signature(entry, parameters)
@@ -105,10 +105,6 @@ def result_arrays(func: LoopFunc) -> tuple[Memref, ...]:
             case _:
                 assert_never(result)
     return tuple(arrays)
-
-
-def _tuple(items: Sequence[str]) -> Node:
-    return Call("", tuple(map(Atom, items))) if len(items) != 1 else Atom(f"({items[0]},)")
 
 
 def _signature(entry: str, parameters: Sequence[str]) -> str:
@@ -162,7 +158,8 @@ class _Writer:
 
     def assign(self, target: str, value: Node, op: str = "=") -> None:
         before = "".join(f"{part} " for part in (target, op) if part)
-        self.line(before + layout(value, self._indent, self._indent + len(before)))
+        column = len(before.rpartition("\n")[2]) + (0 if "\n" in before else self._indent)
+        self.line(before + layout(value, self._indent, column))
 
     def block(self, body: Sequence[Stmt]) -> None:
         start = len(self.lines)
@@ -233,10 +230,10 @@ class _Writer:
                 name = names[memref.name]
                 self.assign(name, Call("trim", (Atom(name), typed(count, names))))
             case Sort(order, coordinates, extents, count):
-                keys = _tuple([names[memref.name] for memref in coordinates])
-                sizes = [flat(typed(extent, names)) for extent in extents]
-                operands = (keys, _tuple(sizes), typed(count, names))
-                self.assign(names[order.name], Call("sort_entries", operands))
+                keys = Call("", tuple(Atom(names[memref.name]) for memref in coordinates))
+                sizes = Call("", tuple(typed(extent, names) for extent in extents))
+                entries = Call("sort_entries", (keys, sizes, typed(count, names)))
+                self.assign(names[order.name], entries)
             case Assemble():
                 for defined, value in assemble_statements(stmt, names, self.fresh):
                     self.assign(defined, value, "=" if defined else "")
@@ -251,7 +248,7 @@ class _Writer:
     def store(self, stmt: Store) -> None:
         target = array_index(stmt.memref, stmt.indices, self.names)
         dtype = stmt.memref.dtype
-        text = layout(target, self._indent, self._indent)
+        text = layout(target, self._indent, self._indent + 40)  # leaves room for the value
         if stmt.reduce is None:
             self.assign(text, expression(stmt.value, self.names))
         elif stmt.reduce in _AUGMENTED and dtype is not DType.BOOL:
@@ -314,13 +311,40 @@ class _Writer:
 
 def _slice(start: Node, size: Node, stride: int) -> Node:
     """The elements ``start + k * stride``, in upward order."""
-    step = Atom(str(abs(stride)))
     if stride > 0:
-        length = size if stride == 1 else Infix("*", size, step)
-        lower, upper = start, length if start == Atom("0") else Infix("+", start, length)
-    else:
-        length = Infix("-", size, Atom("1"))
-        length = length if stride == -1 else Infix("*", length, step)
-        lower, upper = Infix("-", start, length), Infix("+", start, Atom("1"))
-    suffix = "" if abs(stride) == 1 else f" : {step.text}"
-    return Atom(f"{flat(lower)} : {flat(upper)}{suffix}")
+        return Slice(start, _plus(start, _times(size, stride)), stride)
+    length = _times(_plus(size, Atom("-1")), -stride)
+    match length:
+        case Atom(text) if _is_literal(text):
+            lower = _plus(start, Atom(str(-int(text))))
+        case _:
+            lower = Infix("-", start, length)
+    return Slice(lower, _plus(start, Atom("1")), -stride)
+
+
+def _plus(lhs: Node, rhs: Node) -> Node:
+    """``lhs + rhs`` with literals folded."""
+    match lhs, rhs:
+        case Atom(a), Atom(b) if _is_literal(a) and _is_literal(b):
+            return Atom(str(int(a) + int(b)))
+        case (Atom("0"), other) | (other, Atom("0")):
+            return other
+        case Infix("+" | "-" as op, inner, Atom(a)), Atom(b) if _is_literal(a) and _is_literal(b):
+            return _plus(inner, Atom(str((int(a) if op == "+" else -int(a)) + int(b))))
+        case _, Atom(b) if b.startswith("-"):
+            return Infix("-", lhs, Atom(b[1:]))
+        case _:
+            return Infix("+", lhs, rhs)
+
+
+def _times(lhs: Node, factor: int) -> Node:
+    """``lhs * factor`` with literals folded."""
+    match lhs:
+        case Atom(a) if _is_literal(a):
+            return Atom(str(int(a) * factor))
+        case _:
+            return lhs if factor == 1 else Infix("*", lhs, Atom(str(factor)))
+
+
+def _is_literal(text: str) -> bool:
+    return text.removeprefix("-").isdigit()

@@ -111,8 +111,9 @@ def _agree(actual: NDArray[Any], expected: NDArray[Any], op: Op, dtype: DType) -
         # a rounding error is relative to the number, not to its smaller part
         size = np.hypot(expected.real, expected.imag)
         parts = ((actual.real, expected.real), (actual.imag, expected.imag))
-        agree = [_agree_real(a, e, size, op, rounded) for a, e in parts]
-        return np.logical_and(agree[0], agree[1])
+        both, imag = (_agree_real(a, e, size, op, rounded) for a, e in parts)
+        both &= imag
+        return both
     if expected.dtype.kind != "f":
         same: NDArray[Any] = actual == expected
         return same
