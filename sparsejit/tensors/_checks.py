@@ -129,7 +129,7 @@ def _check_index_dtype(what: str, dtype: np.dtype[Any], width: int, signed: bool
         raise ValueError(f"{what} has dtype {dtype}, expected {' or '.join(allowed)}")
 
 
-def check_array(what: str, array: Array, name: str = "") -> None:
+def check_array(what: str, array: Any, name: str = "") -> None:
     """Refuse arrays that compiled code could not walk: foreign byte order, strides, alignment."""
     if not array.dtype.isnative:
         raise ValueError(f"{what} has foreign byte order")
