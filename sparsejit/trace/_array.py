@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sparsejit.affine import AffineExpr, Constant, Dim
+from sparsejit.affine import AffineExpr, Constant, Dim, add, mul
 from sparsejit.errors import Location, TraceError, UnsupportedError
 from sparsejit.formats import Dense, Format
 from sparsejit.ir.tensor import ExtractSlice, InsertSlice, Value
@@ -120,8 +120,10 @@ class Array:
             moved = {d: place for d, place in enumerate(places) if place != Dim(d)}
             return substituted(content_of(self._trace, self._cell), moved)
         value = force_cell(self._trace, self._cell)
-        if not value.type.is_dense and _only_elements(view, value.type.shape, self._trace):
-            return of_value(value, _base_index(view))
+        if not value.type.is_dense:
+            index = _affine_index(self._trace, view, value.type.shape)
+            if index is not None:
+                return of_value(value, index)
         sliced = _extract(self._trace, value, view)
         return of_value(sliced, _slice_index(view, drops=value.type.is_dense))
 
@@ -218,19 +220,28 @@ def _insert(trace: Trace, source: Value, dest: Value, view: View) -> Value:
     return result
 
 
-def _only_elements(view: View, shape: Sequence[AffineExpr], trace: Trace) -> bool:
-    """Whether a view takes single elements, at constant places, of some dimensions and no more."""
-    return all(
-        isinstance(picked.offset, Constant)
-        and (
-            d in view.dropped
-            or (
-                (picked.offset.value == 0 and picked.stride == 1)
-                and trace.extents.same(picked.size, shape[d])
-            )
-        )
-        for d, picked in enumerate(view.picked)
-    )
+def _affine_index(trace: Trace, view: View, shape: Sequence[AffineExpr]) -> list[AffineExpr] | None:
+    """Return where the base is accessed when affine maps can say it, over the view's dimensions.
+
+    A sparse base is then read as it is, without a slice of its own. Not for the first few elements
+    (``A[:2]``): a loop that ends early is no map.
+    """
+    made: list[AffineExpr] = []
+    for d, (picked, extent) in enumerate(zip(view.picked, shape, strict=True)):
+        offset = picked.offset
+        if not isinstance(offset, Constant):
+            offset = Constant(trace.pin(offset, "a slice of a sparse tensor from its end"))
+        if d not in view.axes:
+            made.append(offset)
+            continue
+        if (
+            offset == Constant(0)
+            and picked.stride == 1
+            and not trace.extents.same(picked.size, extent)
+        ):
+            return None
+        made.append(add(mul(Constant(picked.stride), Dim(view.axes.index(d))), offset))
+    return made
 
 
 def _base_index(view: View) -> tuple[AffineExpr, ...]:

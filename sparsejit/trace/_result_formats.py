@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from sparsejit.affine import AffineExpr, Dim, FloorDiv, dims_of, substitute
+from sparsejit.affine import AffineExpr, Dim, as_linear, FloorDiv, dims_of, substitute
 from sparsejit.formats import BSR, COO, CSC, CSR, DIA, Dense, Format, Level, LevelKind, LevelType
 from sparsejit.ir.fold import identity_const, zero_of
 from sparsejit.ir.ops import BinaryOp
@@ -87,10 +87,27 @@ class _Computation:
     def placed(self, k: int) -> Format | None:
         """Return the format of operand ``k`` as seen from the result; None if it is no such."""
         access = self.part.accesses[k]
-        dims = [index.index for index in access.index if isinstance(index, Dim)]
+        fmt = access.value.type.format
+        dims = [dim for index in access.index for dim in dims_of(index)]
         if len(dims) != len(access.index) or sorted(dims) != sorted(self.result):
             return None
-        return permuted(access.value.type.format, [self.result.index(dim) for dim in dims])
+        if not all(isinstance(index, Dim) or _steps(index) for index in access.index):
+            return None
+        if not all(isinstance(index, Dim) for index in access.index) and not _is_plain(fmt):
+            return None  # a slice cuts through blocks, diagonals and slots
+        return permuted(fmt, [self.result.index(dim) for dim in dims])
+
+
+def _steps(index: AffineExpr) -> bool:
+    """Whether an index moves forward, so that what it visits keeps its order."""
+    linear = as_linear(index)
+    return linear is not None and all(factor > 0 for factor in linear[0].values())
+
+
+def _is_plain(fmt: Format) -> bool:
+    return all(
+        isinstance(level.expr, Dim) and level.type.kind not in _SLOTTED for level in fmt.levels
+    )
 
 
 def absent_fill(part: Pointwise) -> Const | None:
@@ -247,7 +264,7 @@ def _full_dims(access: Access) -> set[int]:
             is_full = dim == min(dims_of(differences[0].expr))
         else:
             is_full = all(level.type.is_full for level in levels)
-        if is_full or not isinstance(index, Dim):
+        if is_full or len(dims_of(index)) > 1:
             full |= dims_of(index)
     return full
 

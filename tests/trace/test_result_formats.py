@@ -108,7 +108,11 @@ CASES: list[tuple[str, Callable[..., Any], tuple[Any, ...], Format]] = [
     ("where_stored of sparse", lambda s, a: sj.where_stored(s, a), (csc, csr), CSC),
     ("compare", lambda a: a > 0.5, (csr,), CSR),
     ("row of csr", lambda a: a[1], (csr,), SparseVector),
-    ("slice of csr", lambda a: a[1:] * 1, (csr,), CSR),
+    ("slice of csr", lambda a: a[1:, 1::2] * 1, (csr,), CSR),
+    ("slice of coo", lambda a: a[::2], (coo,), COO(2)),
+    ("slice of bsr", lambda a: a[1:], (bsr,), CSR),
+    ("backward", lambda a: a[::-1], (csr,), CSR),
+    ("diagonal", lambda a: np.diagonal(a) * 1, (csr,), Dense(1)),
 ]
 
 
