@@ -124,7 +124,9 @@ class CompiledFunction:
             compiled = self._compiled(program, width, target)
         if private:
             _keep_private(program, objects, names, private)
-            objects = [copied(value) if id(value) in private else value for value in objects]
+            for number in compiled.returned_params:
+                if id(objects[number]) in private:
+                    objects[number] = copied(objects[number])
         start = time.perf_counter()
         result = run_compiled(program, compiled, numbers, operands, objects, names)
         notes = tuple(map(OperandNote.of, names, operands))

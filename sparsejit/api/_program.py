@@ -19,7 +19,7 @@ from sparsejit.backends import Backend, Kernel, KernelSource
 from sparsejit.debug import dump_observer, dumped_levels
 from sparsejit.errors import SparseJitError, UnsupportedError
 from sparsejit.ir.facts import FactKind
-from sparsejit.ir.loops import LoopFunc
+from sparsejit.ir.loops import LoopFunc, ParamResult
 from sparsejit.ir.mlir import print_mlir
 from sparsejit.ir.tensor import TensorFunc
 from sparsejit.pipeline import Observe, Pipeline
@@ -37,6 +37,12 @@ class Compiled:
     source: KernelSource
     kernel: Kernel
     seconds: float
+
+    @property
+    def returned_params(self) -> tuple[int, ...]:
+        """The parameters whose objects are returned as they are."""
+        results = self.loops.results
+        return tuple(result.index for result in results if isinstance(result, ParamResult))
 
 
 @dataclass(slots=True, eq=False)
