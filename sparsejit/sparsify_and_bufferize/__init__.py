@@ -37,7 +37,7 @@ def sparsify_and_bufferize(
 
     ``observe(name, text)`` is called with the texts ``rewritten``, ``decisions``, ``copies`` and
     ``lattices`` as they arise. Raises ``UnsupportedError`` for what is not built, with the user's
-    line, and ``VerificationError`` where an invariant is broken; a failure anywhere fails the whole.
+    line, and ``VerificationError`` where an invariant is broken; any failure fails the whole.
 
     >>> from sparsejit.formats import CSR
     >>> from sparsejit.ir.build import TensorBuilder

@@ -30,7 +30,7 @@ _FLAG = -1
 
 
 def appended_loops(kernel: Kernel) -> tuple[int, ...]:
-    """Return the loop of each level of the result; ``UnsupportedError`` where it is not one loop."""
+    """Return the loop of each result level; ``UnsupportedError`` where it is not one loop."""
     found: list[int] = []
     for number, level in enumerate(kernel.space.output.levels):
         match level.expr:

@@ -1,7 +1,7 @@
 """Enabling rewrites: what must change before the analysis, so that sparsity is not lost.
 
-- *Sampled product*: an elementwise product (or ``where_stored``) of sparse operands with a dense sum
-  of products becomes one accumulating operation over the stored entries, by the distributive law.
+- *Sampled product*: an elementwise product (or ``where_stored``) of sparse operands with a dense
+  sum of products becomes one accumulating operation over the stored entries, by the distributive law.
   ``S * (A @ B)`` never forms ``A @ B``. Source: MLIR's fuse-multiply-over-add.
 - *Invariant yield*: filling a fresh sparse tensor with its own fill value is the fresh tensor.
 
@@ -10,6 +10,7 @@ They are the first step of the stage because none of them may run after copy ins
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from sparsejit.affine import AffineExpr, AffineMap, Dim, substitute
@@ -224,26 +225,9 @@ def _fused_body(sample: _Sample, kept: list[int], loops: dict[int, Dim], out: in
     assert factors is not None
     assert isinstance(sample.producer.body, Binary)
 
-    def of_producer(leaf: ScalarExpr) -> ScalarExpr:
-        match leaf:
-            case Arg(index):
-                return Arg(len(kept) + index)
-            case Stored(index):
-                return Stored(len(kept) + index)
-            case Coordinate(loop):
-                return Coordinate(loops[loop].index)
-            case _:
-                return leaf
-
-    def of_consumer(leaf: ScalarExpr) -> ScalarExpr:
-        match leaf:
-            case Arg(index):
-                return Arg(kept.index(index))
-            case Stored(index):
-                return Stored(kept.index(index))
-            case _:
-                return leaf
-
+    shifted = {number: len(kept) + number for number in range(len(sample.producer.inputs))}
+    of_producer = _renumbering(shifted, {d: expr.index for d, expr in loops.items()})
+    of_consumer = _renumbering({number: place for place, number in enumerate(kept)}, {})
     term = map_leaves(sample.producer.body.rhs, of_producer)
     guards: list[ScalarExpr] = []
     for factor in factors:
@@ -256,6 +240,25 @@ def _fused_body(sample: _Sample, kept: list[int], loops: dict[int, Dim], out: in
     for guard in guards:
         body = Select(guard, body, Arg(out))
     return body
+
+
+def _renumbering(
+    operands: Mapping[int, int], loops: Mapping[int, int]
+) -> Callable[[ScalarExpr], ScalarExpr]:
+    """Return the change of leaves that gives operands and loops (where listed) new numbers."""
+
+    def change(leaf: ScalarExpr) -> ScalarExpr:
+        match leaf:
+            case Arg(index):
+                return Arg(operands[index])
+            case Stored(index):
+                return Stored(operands[index])
+            case Coordinate(loop):
+                return Coordinate(loops.get(loop, loop))
+            case _:
+                return leaf
+
+    return change
 
 
 def _without_dead(func: TensorFunc, producer: Generic) -> TensorFunc:

@@ -29,6 +29,9 @@ __all__ = [
 ]
 
 
+_ZERO = Constant(0)
+
+
 @dataclass(frozen=True, slots=True)
 class Grid:
     """How the loops of a ``Generic`` are changed.
@@ -65,7 +68,7 @@ class Loop:
     name: str
     extent: AffineExpr
     iterator: IteratorType
-    lower: AffineExpr = Constant(0)
+    lower: AffineExpr = _ZERO
     block: Block | None = None
     diagonal: Diagonal | None = None
 

@@ -233,7 +233,7 @@ class LoopNest:
             hit = loops.Var(kernel.namer.fresh("hit"), DType.BOOL)
             inner = replace(inner, hit=hit)
         body = self._loop(depth, inner)
-        if not body and self._sink.random_access:
+        if not body and (self._sink.random_access or hit is not None):
             return ()
         write = self._sink.store(inner, total, None)
         opened: Stmts = (loops.Let(total, self._sink.load(state), mutable=True),)
@@ -248,8 +248,8 @@ class LoopNest:
         """
         kernel = self._kernel
         guard = kernel.guard
-        if guard is not None and guard in state.cursors:
-            return kernel.is_resolved(guard, state.cursors[guard])
+        if guard is not None:
+            return guard not in state.cursors or kernel.is_resolved(guard, state.cursors[guard])
         return all(kernel.is_resolved(k, cursor) for k, cursor in state.cursors.items())
 
     # ------------------------------------------------------------ the element

@@ -31,7 +31,7 @@ class Conversion:
 def conversions_for(
     op: Generic, space: LevelSpace, order: LoopOrder
 ) -> tuple[tuple[Conversion, ...], Generic]:
-    """Return the conversions of the located operands of ``order``, and ``op`` over their results."""
+    """Return the conversions of the located operands of ``order``, and ``op`` over the results."""
     made: list[Conversion] = []
     inputs = list(op.inputs)
     for number in sorted(order.located):

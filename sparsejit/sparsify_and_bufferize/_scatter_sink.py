@@ -10,6 +10,7 @@ from __future__ import annotations
 from sparsejit.errors import UnsupportedError
 from sparsejit.formats import LevelKind
 from sparsejit.ir import loops
+from sparsejit.ir.fold import fold_cast, identity_const
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.types import INDEX
 from sparsejit.sparsify_and_bufferize import _index as ix
@@ -84,6 +85,7 @@ class ScatterSink:
             *(loops.Dealloc(memref) for memref in pushed),
             *self._trimmed(),
             *self._unshifted(),
+            *self._started(),
             *self._narrowed(assemble),
         )
 
@@ -169,7 +171,23 @@ class ScatterSink:
         return (), state, ()
 
     def load(self, state: State) -> loops.Expr:
-        return literal(self._kernel.fill)
+        """A contribution starts from the identity; the fill value joins once, at the end."""
+        if self._combine is None:
+            return literal(self._kernel.fill)
+        identity = identity_const(self._combine, self._entries.dtype)
+        assert identity is not None
+        return literal(identity)
+
+    def _started(self) -> Stmts:
+        """Combine each element with the fill value that the reduction starts from."""
+        if self._combine is None:
+            return ()
+        fill = fold_cast(self._kernel.fill, self._entries.dtype)
+        if fill == identity_const(self._combine, self._entries.dtype):
+            return ()
+        place = loops.Var(self._kernel.namer.fresh("q"), INDEX)
+        start = loops.Store(self._values, (place,), literal(fill), self._combine)
+        return (loops.For(place, ix.index(0), self._kept, (start,), parallel=True),)
 
     def store(self, state: State, value: loops.Expr, reduce: BinaryOp | None) -> Stmts:
         if reduce is None and self._kernel.reads_out and state.accumulator is None:

@@ -215,7 +215,7 @@ def _sinks(task: _Task, plan: _Plan) -> list[MakeSink]:
         case SparseBuffer() if destination.format.is_all_full:
             return [lambda kernel: FullSink(kernel, destination, scatters=_scatters(kernel, order))]
         case SparseBuffer() if plan.scatter:
-            return [lambda kernel: ScatterSink(kernel, destination, _combination(kernel))]
+            return [lambda kernel: ScatterSink(kernel, destination, _combination(kernel, order))]
         case SparseBuffer() if task.options.storage == "runtime":
             return [
                 lambda kernel: EntriesSink(
@@ -235,19 +235,22 @@ def _scatters(kernel: Kernel, order: LoopOrder) -> bool:
     return kernel.reads_out and _reduces_outside(kernel, order)
 
 
-def _combination(kernel: Kernel) -> BinaryOp | None:
+def _combination(kernel: Kernel, order: LoopOrder) -> BinaryOp | None:
     """Return the reduction that combines contributions; None where each element comes once."""
     if not kernel.reads_out:
         return None
-    _refuse_other_start(kernel)
+    if kernel.guard is not None and _reduces_outside(kernel, order):
+        raise UnsupportedError("scattering would lose the entries whose sum has no terms")
     match kernel.op.body:
         case Binary(op, Arg(out)) | Select(_, Binary(op, Arg(out)), _) if out == kernel.out:
-            return op
+            if identity_const(op, kernel.op.init.type.dtype.compute) is not None:
+                return op
         case _:
-            raise UnsupportedError(
-                "scattering with an update that is no reduction",
-                hint="use an associative and commutative operation such as + or max",
-            )
+            pass
+    raise UnsupportedError(
+        "scattering with an update that is no reduction",
+        hint="use an associative and commutative operation such as + or max",
+    )
 
 
 def _reduces_outside(kernel: Kernel, order: LoopOrder) -> bool:
@@ -278,31 +281,11 @@ def _appendable(
             "that appends to it",
             hint="ask for a dense result",
         )
-    _refuse_other_start(kernel)
     return kernel, result
-
-
-def _refuse_other_start(kernel: Kernel) -> None:
-    if kernel.reads_out and _starts_elsewhere(kernel):
-        raise UnsupportedError(
-            "a reduction into a sparse result starts from its fill value, which is not the "
-            "identity of the reduction",
-            hint="ask for a dense result",
-        )
 
 
 def _loops_of(expr: AffineExpr) -> tuple[int, ...]:
     return (expr.index,) if isinstance(expr, Dim) else ()
-
-
-def _starts_elsewhere(kernel: Kernel) -> bool:
-    """Whether the fill value of a sparse result changes what is added to it."""
-    match kernel.op.body:
-        case Binary(op) | Select(_, Binary(op), _):
-            identity = identity_const(op, kernel.op.init.type.dtype)
-            return identity is None or identity.value != kernel.fill.value
-        case _:
-            return True
 
 
 def _pattern_operand(kernel: Kernel) -> int:
@@ -325,9 +308,7 @@ def _pattern_operand(kernel: Kernel) -> int:
         start = kernel.start()
         if kernel.outcome(start.without(frozenset({number}))) is not None:
             continue
-        if _always_stores(kernel, number, others) and not (
-            kernel.reads_out and _starts_elsewhere(kernel)
-        ):
+        if _always_stores(kernel, number, others):
             return number
     raise UnsupportedError("no operand has exactly the entries of the result")
 
