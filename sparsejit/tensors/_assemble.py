@@ -161,22 +161,41 @@ def _note_differences(state: _Assembly, first: int, last: int) -> None:
         state.differs[1:] |= column[1:] != column[:-1]
 
 
-def _distinct(state: _Assembly, first: int, last: int) -> tuple[Array, Array]:
-    """Return the first entry of each node of these levels, and the node's parent."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Leaders:
+    """The first entry of each node of a level, in order (None: every entry), and their parents."""
+
+    entries: Array | None
+    parents: Array
+
+    def of(self, column: Array) -> Array:
+        return column if self.entries is None else column[self.entries]
+
+    def entry(self, index: int) -> int:
+        return index if self.entries is None else int(self.entries[index])
+
+
+def _distinct(state: _Assembly, first: int, last: int) -> _Leaders:
+    """Return the leaders of the nodes of these levels."""
     _note_differences(state, first, last)
-    leaders = np.flatnonzero(state.differs)
-    return leaders, state.node[leaders]
+    if state.differs.all():
+        return _Leaders(None, state.node)
+    entries = np.flatnonzero(state.differs)
+    return _Leaders(entries, state.node[entries])
 
 
-def _number_entries(state: _Assembly, node_of_leader: Array) -> None:
-    state.node = node_of_leader[np.cumsum(state.differs) - 1]
+def _number_entries(state: _Assembly, leaders: _Leaders, node_of_leader: Array) -> None:
+    if leaders.entries is None:
+        state.node = node_of_leader
+    else:
+        state.node = node_of_leader[np.cumsum(state.differs) - 1]
 
 
 def _add_compressed(state: _Assembly, level: int) -> None:
     end = run_end(state.fmt, level)
-    leaders, parents = _distinct(state, level, end)
+    leaders = _distinct(state, level, end)
     batches, parents_per_batch = state.batches.count, state.per_batch
-    counts = np.bincount(parents, minlength=state.total).reshape(batches, parents_per_batch)
+    counts = np.bincount(leaders.parents, minlength=state.total).reshape(batches, parents_per_batch)
     positions = np.zeros((batches, parents_per_batch + 1), np.int64)
     np.cumsum(counts, axis=1, out=positions[:, 1:])
     in_batch = positions[:, -1]
@@ -189,23 +208,25 @@ def _add_compressed(state: _Assembly, level: int) -> None:
     else:
         state.positions[level] = positions.reshape(*state.batches.shape, parents_per_batch + 1)
     _write_coordinates(state, level, end, numbers, leaders)
-    _number_entries(state, numbers)
+    _number_entries(state, leaders, numbers)
 
 
 def _write_coordinates(
-    state: _Assembly, start: int, end: int, numbers: Array, leaders: Array
+    state: _Assembly, start: int, end: int, numbers: Array, leaders: _Leaders
 ) -> None:
     """Write the coordinates of a compressed level and the singletons that follow it."""
     shape = (*state.batches.shape, state.per_batch)
     if is_aos_run(state.fmt, start):
         together = np.zeros((state.total, end - start + 1), np.int64)
         for level in range(start, end + 1):
-            together[numbers, level - start] = state.columns[level][leaders]
+            together[numbers, level - start] = leaders.of(state.columns[level])
         state.coordinates[start] = together.reshape(*shape, end - start + 1)
         return
     for level in range(start, end + 1):
-        column = np.zeros(state.total, np.int64)
-        column[numbers] = state.columns[level][leaders]
+        column = leaders.of(state.columns[level])
+        if len(numbers) != state.total:  # batches of different lengths
+            column = np.zeros(state.total, np.int64)
+            column[numbers] = leaders.of(state.columns[level])
         state.coordinates[level] = column.reshape(shape)
 
 
@@ -213,11 +234,11 @@ def _add_slotted(state: _Assembly, level: int) -> None:
     """Add a level with a fixed number of slots for each parent: structured or padded."""
     level_type = state.fmt.levels[level].type
     slots = level_type.size[0]
-    leaders, parents = _distinct(state, level, level)
-    column = state.columns[level][leaders]
+    leaders = _distinct(state, level, level)
+    parents, column = leaders.parents, leaders.of(state.columns[level])
     rank = np.arange(len(parents)) - np.searchsorted(parents, parents)
     if (rank >= slots).any():
-        entry = leaders[np.flatnonzero(rank >= slots)[0]]
+        entry = leaders.entry(int(np.flatnonzero(rank >= slots)[0]))
         at = tuple(int(outer[entry]) for outer in state.columns[: level + 1])
         raise ValueError(
             f"level {level} of ({state.fmt}): {level_type} has no slot for entry {slots + 1} "
@@ -234,7 +255,7 @@ def _add_slotted(state: _Assembly, level: int) -> None:
         numbers = parents * slots + (np.cumsum(chosen, axis=1) - 1)[parents, column]
     state.per_batch *= slots
     state.coordinates[level] = stored.reshape(*state.batches.shape, state.per_batch)
-    _number_entries(state, numbers)
+    _number_entries(state, leaders, numbers)
 
 
 def _chosen_coordinates(
@@ -253,16 +274,15 @@ def _chosen_coordinates(
     return chosen
 
 
-def with_index_types(structure: Structure, stored: int | None = None) -> Structure:
+def with_index_types(structure: Structure) -> Structure:
     """Return the structure with positions and coordinates in the format's widths.
 
-    Automatic widths follow SciPy's rule for the extents and the largest position (or ``stored``).
-    Raises ``ValueError`` when an explicit width is too small.
+    Automatic widths follow SciPy's rule for the extents and the largest position. Raises
+    ``ValueError`` when an explicit width is too small.
     """
     fmt = structure.format
-    if stored is None:
-        ends = (array.max(initial=0) for array in structure.positions if array is not None)
-        stored = max(map(int, ends), default=0)
+    ends = (array.max(initial=0) for array in structure.positions if array is not None)
+    stored = max(map(int, ends), default=0)
     automatic = scipy_index_dtype(structure.shape, stored)
     positions = tuple(
         array if array is None else _fit(array, fmt.pos_width, False, automatic, "pos_width")

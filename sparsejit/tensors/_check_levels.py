@@ -167,10 +167,27 @@ def _check_run_shapes(check: LevelCheck, end: int) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _OwnedNodes:
-    """The nodes of a level that entries own: their numbers (None: all, in order) and parents."""
+    """The nodes of a level that entries own: their numbers (None: all, in order).
+
+    ``counts`` says how many of them each owned parent has, one parent after another.
+    """
 
     numbers: Array | None
-    parents: Array
+    counts: Array
+
+    @property
+    def parents(self) -> Array:
+        """The parent of each node, numbered among the owned parents."""
+        return np.repeat(np.arange(len(self.counts)), self.counts)
+
+    @property
+    def siblings(self) -> Array:
+        """Whether each node but the first has the parent of the one before it."""
+        ends = np.cumsum(self.counts)
+        total = int(ends[-1]) if len(ends) else 0
+        same = np.ones(max(total - 1, 0), np.bool_)
+        same[ends[(ends > 0) & (ends < total)] - 1] = False
+        return same
 
     def of(self, column: Array) -> Array:
         return column if self.numbers is None else column[self.numbers]
@@ -199,13 +216,13 @@ def _segment_nodes(check: LevelCheck) -> _OwnedNodes:
     if check.kind is LevelKind.COMPRESSED and not check.may_have_unowned_parents:
         positions = check.position_array.astype(np.int64, copy=False)
         counts = positions[1:] - positions[:-1]
-        return _OwnedNodes(None, np.repeat(np.arange(len(counts)), counts))
+        return _OwnedNodes(None, counts)
     parents = owned_nodes(structure, level - 1)[0]
     starts, ends, capacity, batch = segment_bounds(structure, level, batches, parents)
     numbers = ragged_ranges(starts, ends - starts)
     if batches != 1:
         numbers += np.repeat(batch * capacity, ends - starts)
-    return _OwnedNodes(numbers, np.repeat(np.arange(len(parents)), ends - starts))
+    return _OwnedNodes(numbers, ends - starts)
 
 
 def _run_column(check: LevelCheck, inner: int) -> _Column:
@@ -244,7 +261,7 @@ def _check_order(check: LevelCheck, columns: Sequence[_Column], nodes: _OwnedNod
             repeated = _repeated([nodes.parents, *wide])
             _refuse_repeated(check, columns, found, nodes, repeated)
         return
-    equal = nodes.parents[1:] == nodes.parents[:-1]
+    equal = nodes.siblings
     for column, values in zip(columns, found, strict=True):
         before, after = values[:-1], values[1:]
         if (bad := _first(equal & (before > after))) is not None:
@@ -303,7 +320,7 @@ def _check_slotted(check: LevelCheck) -> int:
     else:
         owners = np.arange(check.parents * check.batches.count)
     numbers = (owners[:, None] * slots + np.arange(slots)).reshape(-1)
-    nodes = _OwnedNodes(numbers, np.repeat(owners, slots))
+    nodes = _OwnedNodes(numbers, np.full(len(owners), slots))
     column = _Column(level, level, array, array.reshape(-1), 1)
     _check_bounds(check, column, nodes)
     if check.kind is LevelKind.PADDED:
@@ -314,7 +331,6 @@ def _check_slotted(check: LevelCheck) -> int:
             raise ValueError(
                 f"{check.where}: {place} is -1: unused slots come last in their parent"
             )
-        kept = used.reshape(-1)
-        nodes = _OwnedNodes(numbers[kept], nodes.parents[kept])
+        nodes = _OwnedNodes(numbers[used.reshape(-1)], used.sum(axis=1))
     _check_order(check, [column], nodes)
     return check.parents * slots

@@ -43,15 +43,15 @@ def sorting_permutation(columns: Sequence[Array]) -> Array:
 
 def _sorted_by_digits(key: Array, largest: int) -> Array:
     """Sort by counting, the last digit first; a digit is small enough for a table of counts."""
-    base = max(_FEW, min(len(key), 2**31 - 1))
+    passes = -(-largest.bit_length() // min(len(key).bit_length() + 1, 30))
+    bits = -(-largest.bit_length() // passes)
     order: Array | None = None
-    while largest > 1:
-        digit = (key % base).astype(np.int32)
+    for number in range(passes):
+        digit = ((key >> (number * bits)) & (2**bits - 1)).astype(np.int32)
         if order is None:
-            order = _counted(digit, base)
+            order = _counted(digit, 2**bits)
         else:
-            order = order[_counted(digit[order], base)]
-        key, largest = key // base, -(-largest // base)
+            order = order[_counted(digit[order], 2**bits)]
     assert order is not None
     return order
 

@@ -2,12 +2,16 @@
 
 import gc
 import threading
+import warnings
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sparsejit.formats import CSR, Format, SparseVector
 from sparsejit.tensors import SparseTensor, describe
@@ -249,6 +253,70 @@ def test_sparse_tensors_remember_their_order() -> None:
     assert dense_of(again)[1, 1] == 9.0
     assert again.buffers[0] is operand.buffers[0]
     assert coordinates.tolist() == [2, 0, 2, 1]
+
+
+def set_random_entry(made: Any, rng: np.random.Generator) -> None:
+    if min(made.shape) and made.format != "coo":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", sp.SparseEfficiencyWarning)
+            made[int(rng.integers(made.shape[0])), int(rng.integers(made.shape[1]))] = 3.0
+
+
+def rebind_indices(made: Any, rng: np.random.Generator) -> None:
+    if made.format == "coo":
+        made.coords = (made.coords[0][::-1].copy(), made.coords[1])
+    else:
+        made.indices = made.indices[::-1].copy() % max(made.shape[1], 1)
+    for flag in ("_has_sorted_indices", "_has_canonical_format"):
+        made.__dict__.pop(flag, None)  # what a careful user would say with the setters
+    if made.format == "coo":
+        made.has_canonical_format = False
+
+
+def change_values(made: Any, rng: np.random.Generator) -> None:
+    made.data[...] = rng.integers(-1, 3, len(made.data))
+
+
+def rebind_values(made: Any, rng: np.random.Generator) -> None:
+    made.data = rng.integers(-1, 3, len(made.data)).astype(made.dtype)
+
+
+def sort_indices(made: Any, rng: np.random.Generator) -> None:
+    if made.format != "coo":
+        made.sort_indices()
+
+
+CHANGES: list[Callable[[Any, np.random.Generator], object]] = [
+    set_random_entry,
+    rebind_indices,
+    change_values,
+    rebind_values,
+    sort_indices,
+    lambda made, rng: made.sum_duplicates(),
+    lambda made, rng: made.eliminate_zeros(),
+    lambda made, rng: made.resize((int(rng.integers(1, 5)), int(rng.integers(1, 5)))),
+    lambda made, rng: made.has_canonical_format,
+]
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(["csr", "coo"]),
+    st.lists(st.sampled_from(range(len(CHANGES))), max_size=12),
+    st.integers(0, 1000),
+)
+def test_any_history_of_changes(name: str, changes: list[int], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows, columns = rng.integers(0, 3, 6), rng.integers(0, 4, 6)
+    made: Any = sp.coo_array((rng.integers(1, 9, 6) * 1.0, (rows, columns)), shape=(3, 4))
+    if name == "csr":
+        order = np.argsort(rows, kind="stable")
+        indptr = np.searchsorted(rows[order], np.arange(4))
+        made = csr(indptr, columns[order], made.data[order], (3, 4))
+    assert_described(made)
+    for change in changes:
+        CHANGES[change](made, rng)
+        assert_described(made)
 
 
 def test_describing_from_several_threads() -> None:
