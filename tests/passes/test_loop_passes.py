@@ -1,0 +1,143 @@
+"""The loop passes: index arithmetic, and which loops stay parallel."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from sparsejit.ir.loop_walk import all_statements
+from sparsejit.ir.loops import (
+    Binary,
+    Cast,
+    Expr,
+    For,
+    If,
+    Let,
+    Lit,
+    Load,
+    LoopFunc,
+    Memref,
+    Select,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
+from sparsejit.ir.ops import BinaryOp
+from sparsejit.ir.scalar import Const
+from sparsejit.ir.types import INDEX, DType
+from sparsejit.passes import keep_parallel, order_reductions, simplify_loops
+
+F64 = DType.FLOAT64
+N, I, J, P = (Var(name, INDEX) for name in "nijp")
+POS, Y = Memref("pos", DType.INT32, 1), Memref("y", F64, 1)
+
+
+def lit(value: int) -> Lit:
+    return Lit(Const(value, INDEX))
+
+
+def index(op: BinaryOp, lhs: Expr, rhs: Expr) -> Expr:
+    return Binary(op, lhs, rhs, INDEX)
+
+
+def func(*body: Stmt) -> LoopFunc:
+    return LoopFunc("f", (N, POS, Y), body, ())
+
+
+def store(value: Expr) -> Store:
+    return Store(Y, (lit(0),), value)
+
+
+@pytest.mark.parametrize(
+    ("expr", "simple"),
+    [
+        (index(BinaryOp.ADD, lit(2), lit(3)), lit(5)),
+        (index(BinaryOp.FLOORDIV, lit(-7), lit(2)), lit(-4)),
+        (index(BinaryOp.ADD, N, lit(0)), N),
+        (index(BinaryOp.ADD, lit(0), N), N),
+        (index(BinaryOp.SUB, N, lit(0)), N),
+        (index(BinaryOp.MUL, lit(1), N), N),
+        (index(BinaryOp.MUL, N, lit(1)), N),
+        (index(BinaryOp.FLOORDIV, N, lit(1)), N),
+        (
+            index(
+                BinaryOp.ADD, index(BinaryOp.MUL, N, lit(1)), index(BinaryOp.SUB, lit(1), lit(1))
+            ),
+            N,
+        ),
+        (Select(Lit(Const(False, DType.BOOL)), N, lit(4)), lit(4)),
+        (index(BinaryOp.SUB, lit(0), N), index(BinaryOp.SUB, lit(0), N)),
+        (index(BinaryOp.MUL, N, lit(0)), index(BinaryOp.MUL, N, lit(0))),
+    ],
+)
+def test_index_arithmetic(expr: Expr, simple: Expr) -> None:
+    made = simplify_loops(func(Let(I, expr)))
+    assert made.body == (Let(I, simple),)
+
+
+def test_floats_are_left_alone() -> None:
+    element = Load(Y, (lit(0),))
+    body = func(store(Binary(BinaryOp.ADD, element, Lit(Const(0.0, F64)), F64)))
+    assert simplify_loops(body) == body
+
+
+def test_what_does_nothing_goes() -> None:
+    yes, one = Lit(Const(True, DType.BOOL)), Lit(Const(1.0, F64))
+    body = func(
+        For(I, lit(0), N, (If(yes, (), (store(one),)),), parallel=True),
+        If(Binary(BinaryOp.LT, N, lit(3), DType.BOOL), (), ()),
+        If(yes, (store(one),)),
+    )
+    assert simplify_loops(body).body == (store(one),)
+
+
+def nest() -> LoopFunc:
+    """A dense loop, a loop over storage in it, a dense loop in that, and a dense one behind."""
+    one = Lit(Const(1.0, F64))
+    inner = For(J, lit(0), N, (store(one),), parallel=True)
+    start = Cast(Load(POS, (I,)), INDEX)
+    stored = For(P, start, N, (inner,), parallel=True)
+    last = Var("k", INDEX)
+    end = Var("end", INDEX)
+    counted = Let(end, Cast(Load(POS, (lit(0),)), INDEX))
+    by_count = For(last, lit(0), end, (store(one),), parallel=True)
+    return func(For(I, lit(0), N, (stored,), parallel=True), counted, by_count)
+
+
+def parallel(body: Iterable[Stmt]) -> list[str]:
+    return [s.var.name for s in all_statements(body) if isinstance(s, For) and s.parallel]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "names"),
+    [
+        ("none", []),
+        ("dense-outer-loop", ["i"]),
+        ("any-storage-outer-loop", ["i", "k"]),
+        ("dense-any-loop", ["i", "j"]),
+        ("any-storage-any-loop", ["i", "p", "j", "k"]),
+    ],
+)
+def test_strategies(strategy: str, names: list[str]) -> None:
+    made = keep_parallel(nest(), strategy)
+    assert parallel(made.body) == names
+    assert keep_parallel(made, strategy) == made
+
+
+def test_loops_in_while_and_if_are_inner_or_outer() -> None:
+    less = Binary(BinaryOp.LT, N, lit(3), DType.BOOL)
+    loop = For(I, lit(0), N, (store(Lit(Const(1.0, F64))),), parallel=True)
+    assert parallel(keep_parallel(func(If(less, (loop,))), "dense-outer-loop").body) == ["i"]
+    assert parallel(keep_parallel(func(While(less, (loop,))), "dense-outer-loop").body) == []
+
+
+def test_reductions_are_ordered() -> None:
+    total = Var("total", F64)
+    start = Let(total, Lit(Const(0.0, F64)), mutable=True)
+    reducing = For(I, lit(0), N, (), parallel=True, reductions=((total, BinaryOp.ADD),))
+    plain = For(J, lit(0), N, (store(total),), parallel=True)
+    made = order_reductions(func(start, reducing, plain))
+    assert parallel(made.body) == ["j"]
+    assert all(not s.reductions for s in made.body if isinstance(s, For))
+    without = keep_parallel(func(start, reducing), "none")
+    assert parallel(without.body) == []
