@@ -1,8 +1,8 @@
 """Enabling rewrites: what must change before the analysis, so that sparsity is not lost.
 
 - *Sampled product*: an elementwise product (or ``where_stored``) of sparse operands with a dense
-  sum of products becomes one accumulating operation over the stored entries, by the distributive law.
-  ``S * (A @ B)`` never forms ``A @ B``. Source: MLIR's fuse-multiply-over-add.
+  sum of products becomes one accumulating operation over the stored entries, by the distributive
+  law. ``S * (A @ B)`` never forms ``A @ B``. Source: MLIR's fuse-multiply-over-add.
 - *Invariant yield*: filling a fresh sparse tensor with its own fill value is the fresh tensor.
 
 They are the first step of the stage because none of them may run after copy insertion.
@@ -120,7 +120,8 @@ def _sample_of(func: TensorFunc, consumer: Generic) -> _Sample | None:
             continue
         if _is_sum_from_zero(producer, made) and _samples(consumer, place):
             index_map = consumer.indexing_maps[place]
-            if index_map.is_projected_permutation:
+            keeps = len(_sparse_inputs(consumer)) == 1 or not _sparse_inputs(producer)
+            if index_map.is_projected_permutation and keeps:
                 return _Sample(consumer, place, producer)
     return None
 
@@ -141,15 +142,16 @@ def _is_sum_from_zero(op: Generic, made: dict[str, Op]) -> bool:
             return False
 
 
+def _sparse_inputs(op: Generic) -> list[int]:
+    """Return the inputs that may store nothing somewhere."""
+    return [k for k, value in enumerate(op.inputs) if not value.type.format.is_all_full]
+
+
 def _samples(consumer: Generic, place: int) -> bool:
     """Whether the consumer multiplies or samples ``place`` and is nothing without its operands."""
     if _linear(consumer.body, place) is None:
         return False
-    sparse = [
-        k
-        for k, value in enumerate(consumer.inputs)
-        if k != place and not value.type.format.is_all_full
-    ]
+    sparse = _sparse_inputs(consumer)
     dtypes = tuple(value.type.dtype for value in (*consumer.inputs, consumer.init))
     fills = {k: consumer.inputs[k].type.fill for k in sparse}
     alone = simplify_absence(consumer.body, dtypes, fills)
@@ -236,6 +238,10 @@ def _fused_body(sample: _Sample, kept: list[int], loops: dict[int, Dim], out: in
             guards.append(moved)
         else:
             term = Binary(BinaryOp.MUL, moved, term)
+    if _sparse_inputs(sample.producer) and not guards:
+        # Where the sum has no terms, its dense form had a zero: the entry stays.
+        (sampler,) = _sparse_inputs(sample.consumer)
+        guards.append(Stored(kept.index(sampler)))
     body: ScalarExpr = Binary(BinaryOp.ADD, Arg(out), term)
     for guard in guards:
         body = Select(guard, body, Arg(out))
