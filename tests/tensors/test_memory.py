@@ -227,10 +227,13 @@ def test_a_recycled_id_is_another_object() -> None:
 
 def test_a_stale_record_of_a_recycled_id_is_not_used() -> None:
     """Even when the death of the first owner went unnoticed."""
-    first, second = sp.csr_array(np.eye(3)), sp.csr_array(np.ones((3, 3)))
+    first, second = csr([0, 2, 2], [0, 1], [1.0, 2.0], (2, 2)), sp.csr_array(np.ones((3, 3)))
     describe(first)
     records._records[id(second)] = records._records[id(first)]
     assert_described(second)
+    turned = first.T  # a csc_array over the very same buffers
+    records._records[id(turned)] = records._records[id(first)]
+    assert_described(turned)
 
 
 def test_two_objects_over_the_same_buffers() -> None:
