@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ _USUAL = (np.dtype(np.int32), np.dtype(np.int64))
 
 
 def concrete(operand: Operand) -> Operand:
-    """Return the operand with index widths in its format, and values of the rank that kernels take.
+    """Return the operand with the widths of its indices in its format, as kernels take it.
 
     >>> import scipy.sparse as sp
     >>> from sparsejit.tensors import operand_of
@@ -42,16 +41,12 @@ def concrete(operand: Operand) -> Operand:
         for place in places:
             if indices[place].dtype != dtype:
                 converted[place] = indices[place].astype(dtype)
-    values = operand.values
-    if layout.batches:
-        batches = operand.format.level_sizes(operand.shape)[: layout.batches]
-        values = values.reshape(*batches, values.size // max(prod(batches), 1))
     return Operand(
         _with_widths(operand.format, positions.itemsize * 8, coordinates.itemsize * 8),
         operand.shape,
         operand.dtype,
         operand.fill_value,
-        (*converted, values),
+        (*converted, operand.values),
         operand.kind,
         operand.on_device,
         operand.source,
@@ -66,7 +61,6 @@ class _Layout:
     positions: tuple[int, ...]
     coordinates: tuple[int, ...]
     is_signed: bool
-    batches: int
 
 
 @lru_cache(maxsize=1024)
@@ -77,7 +71,6 @@ def _layout(fmt: Format) -> _Layout:
         tuple(place for place, kind in enumerate(kinds) if kind == "positions"),
         tuple(place for place, kind in enumerate(kinds) if kind == "coordinates"),
         padded or any(isinstance(level.expr, Add) for level in fmt.levels),
-        sum(level.type.kind is LevelKind.BATCH for level in fmt.levels),
     )
 
 

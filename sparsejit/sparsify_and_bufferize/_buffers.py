@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sparsejit.affine import Add
 from sparsejit.formats import Format, LevelKind
 from sparsejit.ir import loops
 from sparsejit.ir.tensor import Value
@@ -43,7 +44,9 @@ class ScalarBuffer:
 class SparseBuffer:
     """Level storage. ``positions[l]`` and ``coordinates[l]`` are None where level l has none.
 
-    An array-of-structs tail has one rank-2 coordinates memref, at its first level.
+    An array-of-structs tail has one rank-2 coordinates memref, at its first level. Positions and
+    coordinates under batch levels have the batches as leading dimensions; values are flat, with
+    equally many slots for each batch.
     """
 
     format: Format
@@ -70,15 +73,17 @@ class NoEntries:
 Buffer = DenseBuffer | ScalarBuffer | SparseBuffer | NoEntries
 
 
-def index_dtype(width: int, automatic: int) -> DType:
+def index_dtype(width: int, automatic: int, *, signed: bool = False) -> DType:
     """Return the dtype of positions or coordinates of ``width`` bits (0: the automatic width).
+
+    ``signed``: they may be negative, as diagonals and unused padded slots are.
 
     >>> index_dtype(16, 64), index_dtype(0, 32)
     (DType.UINT16, DType.INT32)
     """
     by_width: Mapping[int, DType] = {
-        8: DType.UINT8,
-        16: DType.UINT16,
+        8: DType.INT8 if signed else DType.UINT8,
+        16: DType.INT16 if signed else DType.UINT16,
         32: DType.INT32,
         64: DType.INT64,
     }
@@ -89,7 +94,6 @@ def declare_levels(name: str, tensor: TensorType, automatic: int, space: int = 0
     """Return memrefs for the level storage of a tensor called ``name``."""
     fmt = tensor.format
     pos = index_dtype(fmt.pos_width, automatic)
-    crd = index_dtype(fmt.crd_width, automatic)
     positions: list[loops.Memref | None] = []
     coordinates: list[loops.Memref | None] = []
     batches = sum(level.type.kind is LevelKind.BATCH for level in fmt.levels)
@@ -102,13 +106,15 @@ def declare_levels(name: str, tensor: TensorType, automatic: int, space: int = 0
         )
         in_struct = fmt.is_aos and fmt.coo_start is not None and number > fmt.coo_start
         first_of_struct = fmt.is_aos and number == fmt.coo_start
+        signed = kind is LevelKind.PADDED or isinstance(level.expr, Add)
+        crd = index_dtype(fmt.crd_width, automatic, signed=signed)
         has_own = level.type.has_coordinates and not in_struct
         coordinates.append(
             loops.Memref(f"{name}_crd{number}", crd, batches + 1 + first_of_struct, space)
             if has_own
             else None
         )
-    values = loops.Memref(f"{name}_vals", tensor.dtype, batches + 1, space)
+    values = loops.Memref(f"{name}_vals", tensor.dtype, 1, space)
     return SparseBuffer(fmt, tuple(positions), tuple(coordinates), values)
 
 

@@ -12,10 +12,11 @@ from functools import cached_property
 
 from sparsejit.affine import AffineExpr, dims_of
 from sparsejit.ir import loops
+from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Arg, Const, Nothing, ScalarExpr, Select, Stored, args_of
 from sparsejit.ir.simplify import Known, Missing, NoValue, Partial, simplify_absence
 from sparsejit.ir.tensor import Generic
-from sparsejit.ir.types import DType
+from sparsejit.ir.types import INDEX, DType
 from sparsejit.sparsify_and_bufferize import _index as ix
 from sparsejit.sparsify_and_bufferize._buffers import Buffer, NoEntries, SparseBuffer
 from sparsejit.sparsify_and_bufferize._level_iterators import Cursor, LevelIterator
@@ -123,6 +124,21 @@ class Kernel:
     def is_resolved(self, operand: int, cursor: Cursor) -> bool:
         """Whether all levels of ``operand`` are resolved: it stores an entry here."""
         return cursor.level == len(self.space.inputs[operand].levels)
+
+    def value_slot(self, operand: int, cursor: Cursor) -> loops.Expr:
+        """Return where the value at a resolved ``cursor`` is: batches have equally many slots."""
+        if not cursor.batch:
+            return cursor.position
+        buffer = self.inputs[operand]
+        assert isinstance(buffer, SparseBuffer)
+        number: loops.Expr = ix.index(0)
+        count: loops.Expr = ix.index(1)
+        for level, coordinate in zip(self.space.inputs[operand].levels, cursor.batch, strict=False):
+            size = self.extent(level.size)
+            number = ix.add(ix.multiply(number, size), coordinate)
+            count = ix.multiply(count, size)
+        slots = loops.Binary(BinaryOp.FLOORDIV, loops.DimOf(buffer.values, 0), count, INDEX)
+        return ix.add(ix.multiply(number, slots), cursor.position)
 
     def extent(self, expr: AffineExpr) -> loops.Expr:
         """Return an extent over the function's symbols as an index expression."""

@@ -308,7 +308,7 @@ class LoopNest:
                     return widened(loops.Load(memref, at), dtype)
                 case SparseBuffer() as buffer:
                     cursor = state.cursors[operand]
-                    element = loops.Load(buffer.values, cursor.at(cursor.position))
+                    element = loops.Load(buffer.values, (kernel.value_slot(operand, cursor),))
                     return widened(element, dtype)
                 case _:
                     raise AssertionError("an operand without entries is never loaded")

@@ -243,7 +243,7 @@ class PatternSink:
 
     def _at(self, state: State) -> tuple[loops.Expr, ...]:
         cursor = state.cursors[self._operand]
-        return cursor.at(cursor.position)
+        return (self._kernel.value_slot(self._operand, cursor),)
 
     def load(self, state: State) -> loops.Expr:
         values = self._result.values
