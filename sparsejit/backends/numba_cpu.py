@@ -20,6 +20,7 @@ import numpy as np
 
 from sparsejit.backends import support
 from sparsejit.backends._arguments import Signature, signature_of
+from sparsejit.backends._unsigned_indices import with_unsigned_indices
 from sparsejit.backends.base import Kernel, KernelSource
 from sparsejit.backends.disk_cache import digest
 from sparsejit.backends.interpreter import register_source
@@ -129,7 +130,8 @@ class NumbaBackend:
         fastmath = {"reassoc"} if self.reassociate and _has_reductions(source.func) else set()
         key = digest(source.text, support_key(), *sorted(fastmath))
         namespace: dict[str, Any] = {"__name__": __name__}
-        exec(compile(source.text, register_source(source), "exec"), namespace)
+        tree = with_unsigned_indices(source.text)
+        exec(compile(tree, register_source(source), "exec"), namespace)
         jitted = jitted_support(cache)
         namespace.update({name: jitted[name] for name in namespace.keys() & jitted.keys()})
         dispatcher = _jit(namespace[source.entry], key, cache, fastmath)
@@ -175,7 +177,8 @@ def jitted_support(cache: bool) -> dict[str, Any]:
         # A second copy of each function, since its globals will be the compiled functions.
         file = str(module.__file__)
         namespace: dict[str, Any] = {"__name__": module.__name__}
-        exec(compile(Path(file).read_text("utf-8"), file, "exec"), namespace)
+        tree = with_unsigned_indices(Path(file).read_text("utf-8"))
+        exec(compile(tree, file, "exec"), namespace)
         for name, value in list(namespace.items()):
             if isinstance(value, FunctionType) and value.__module__ == module.__name__:
                 key = digest(support_key(), module.__name__, name)

@@ -72,11 +72,12 @@ def emit_python(func: LoopFunc) -> KernelSource:
     >>> fill = Alloc(y, (DimOf(x, 0),))
     >>> print(emit_python(LoopFunc("copied", (x,), (fill, Copy(y, x)), (DenseResult(y),))).text)
     from numpy import empty, float64
+    from sparsejit.backends.support import copy1
     <BLANKLINE>
     <BLANKLINE>
     def copied(x):
         y = empty(x.shape[0], float64)
-        y[:] = x
+        copy1(y, x)
         return (y,)
     <BLANKLINE>
     """
@@ -221,9 +222,7 @@ class _Writer:
         names = self.names
         match stmt:
             case Copy(target, source):
-                index = ":" if target.rank else "()"
-                elements = Atom(names[source.name] + ("" if target.rank else "[()]"))
-                self.assign(f"{names[target.name]}[{index}]", elements)
+                self.copy(names[target.name], names[source.name], target.rank)
             case Scan(memref, op):
                 self.line(f"scan_{op.value}({names[memref.name]})")
             case Trim(memref, count):
@@ -239,6 +238,18 @@ class _Writer:
                     self.assign(defined, value, "=" if defined else "")
             case _:
                 assert_never(stmt)
+
+    def copy(self, target: str, source: str, rank: int) -> None:
+        if rank == 0:
+            self.line(f"{target}[()] = {source}[()]")
+        elif rank <= 3:
+            self.line(f"copy{rank}({target}, {source})")
+        else:
+            place = self.fresh(f"{target}_i")
+            self.line(f"for {place} in range({source}.shape[0]):")
+            self._indent += 4
+            self.copy(f"{target}[{place}]", f"{source}[{place}]", rank - 1)
+            self._indent -= 4
 
     def range_of(self, lower: Expr, upper: Expr) -> Node:
         bounds = (expression(lower, self.names), expression(upper, self.names))

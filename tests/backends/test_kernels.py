@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sparsejit.backends import BACKENDS
 from sparsejit.errors import BackendError, TensorTypeError
-from sparsejit.ir.loops import Alloc, DimOf, For, Let, Store, Var
+from sparsejit.ir.loops import Alloc, Copy, DimOf, For, Let, Store, Var
 from sparsejit.ir.types import DType
 from sparsejit.ir.verify_loops import verify_loops
 from tests.backends.loop_programs import PROGRAMS
@@ -65,6 +65,16 @@ def test_arguments_may_have_any_strides_and_be_read_only(backend: str) -> None:
     ):
         (result,) = kernel([array])
         np.testing.assert_array_equal(result, array)
+
+
+@pytest.mark.parametrize("backend", sorted(BACKENDS))
+@pytest.mark.parametrize("rank", range(6))
+def test_copies_of_any_rank(backend: str, rank: int) -> None:
+    x, y = memref("x", rank=rank), memref("y", rank=rank)
+    body = (Alloc(y, tuple(DimOf(x, axis) for axis in range(rank))), Copy(y, x))
+    array = np.arange(2.0**rank).reshape((2,) * rank).T
+    (result,) = run(backend, function("f", [x], body, y), array)
+    np.testing.assert_array_equal(result, array)
 
 
 @pytest.mark.parametrize("backend", sorted(BACKENDS))

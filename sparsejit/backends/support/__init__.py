@@ -5,6 +5,9 @@ Reading order: ``arrays`` (growth, search, scans), ``halves`` (16-bit floats), `
 scalar functions take and give scalars of the dtypes they name.
 """
 
+from sparsejit.backends.support.arrays import copy1 as copy1
+from sparsejit.backends.support.arrays import copy2 as copy2
+from sparsejit.backends.support.arrays import copy3 as copy3
 from sparsejit.backends.support.arrays import grow as grow
 from sparsejit.backends.support.arrays import scalar_view as scalar_view
 from sparsejit.backends.support.arrays import scan_max as scan_max
@@ -136,6 +139,9 @@ __all__ = [
     "complex_sqrt",
     "complex_tan",
     "complex_tanh",
+    "copy1",
+    "copy2",
+    "copy3",
     "f16_to_f32",
     "f32_to_bf16",
     "f32_to_f16",

@@ -1,6 +1,7 @@
-"""Arrays that grow, searches in coordinates, and prefix scans.
+"""Arrays that grow, copies, searches in coordinates, and prefix scans.
 
 In: NumPy arrays and int64 scalars. The functions are plain Python that Numba compiles as it stands.
+Copies are loops, since Numba needs over two seconds to compile one assignment of an array.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 __all__ = [
+    "copy1",
+    "copy2",
+    "copy3",
     "grow",
     "scalar_view",
     "scan_max",
@@ -26,6 +30,34 @@ __all__ = [
 Array = NDArray[Any]
 
 
+def copy1(target: Array, source: Array) -> None:
+    """Copy all elements of a rank-1 array to the front of another one."""
+    for i in range(source.shape[0]):
+        target[i] = source[i]
+
+
+def copy2(target: Array, source: Array) -> None:
+    """Copy all elements of a rank-2 array.
+
+    >>> import numpy as np
+    >>> target = np.zeros((1, 2))
+    >>> copy2(target, np.array([[3.0, 4.0]]))
+    >>> target
+    array([[3., 4.]])
+    """
+    for i in range(source.shape[0]):
+        for j in range(source.shape[1]):
+            target[i, j] = source[i, j]
+
+
+def copy3(target: Array, source: Array) -> None:
+    """Copy all elements of a rank-3 array."""
+    for i in range(source.shape[0]):
+        for j in range(source.shape[1]):
+            for k in range(source.shape[2]):
+                target[i, j, k] = source[i, j, k]
+
+
 def grow(array: Array, count: int64) -> Array:
     """Return a copy of a rank-1 array with room for more than ``count`` elements.
 
@@ -36,7 +68,7 @@ def grow(array: Array, count: int64) -> Array:
     16
     """
     grown: Array = empty(max(int64(2 * array.size), int64(count + 1), int64(16)), array.dtype)
-    grown[: array.size] = array
+    copy1(grown, array)
     return grown
 
 

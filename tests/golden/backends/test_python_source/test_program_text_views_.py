@@ -1,5 +1,5 @@
 from numpy import empty, float64, full, int64
-from sparsejit.backends.support import float_max, scalar_view
+from sparsejit.backends.support import copy2, float_max, scalar_view
 
 
 def views(a, r):
@@ -13,7 +13,7 @@ def views(a, r):
     empty_ = empty__upward[::-1]
     cell = scalar_view(a[1 : 2, 2 : 3])
     copied = empty((back.shape[0], back.shape[1]), float64)
-    copied[:] = back
+    copy2(copied, back)
     single = full((), float64(2.0), float64)
     single[()] *= cell[()]
     even[1, 2] = -7.0
