@@ -31,3 +31,16 @@ from sparsejit.trace._reduce import sum as sum
 from sparsejit.trace._trace import trace as trace
 from sparsejit.trace._tracer import ArrayTracer as ArrayTracer
 from sparsejit.trace._tracer import output as output
+from sparsejit.trace._unbuilt import FUNCTIONS as _UNBUILT
+
+argmax = _UNBUILT["argmax"]
+argmin = _UNBUILT["argmin"]
+binary = _UNBUILT["binary"]
+cond = _UNBUILT["cond"]
+fori_loop = _UNBUILT["fori_loop"]
+reduce = _UNBUILT["reduce"]
+select = _UNBUILT["select"]
+softmax = _UNBUILT["softmax"]
+unary = _UNBUILT["unary"]
+update = _UNBUILT["update"]
+while_loop = _UNBUILT["while_loop"]

@@ -6,6 +6,7 @@ calls do not see each other. Operations are appended here and nowhere else.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -20,7 +21,7 @@ from sparsejit.ir.tensor import Empty, Op, Value
 from sparsejit.ir.types import DType, TensorType
 from sparsejit.trace._extents import Extents
 from sparsejit.trace._interface import ArgumentKind, ArgumentSpec, TraceOptions
-from sparsejit.trace._locations import caller
+from sparsejit.trace._locations import caller, user_place
 from sparsejit.trace._pointwise import Pointwise, of_value
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ __all__ = [
 
 _FIRST_INDEX = 1 << 10
 """Indices of index notation are numbered from here, dimensions of array expressions from 0."""
+
+_UNROLLED = 64
+"""How often a loop of the user's Python code may come to the same place."""
 
 
 @dataclass(slots=True)
@@ -93,6 +97,7 @@ class Trace:
         self._numbers = 0
         self._indices = _FIRST_INDEX
         self._captured_at: dict[int, int] = {}
+        self._steps: Counter[object] = Counter()
         self.index_names: dict[int, str] = {}
         self.counts: dict[Dim, Value] = {}
         self.slices: dict[Hashable, Value] = {}
@@ -150,6 +155,20 @@ class Trace:
     def array(self, cell: Cell) -> Array:
         """Return a traced array that stands for ``cell``."""
         return self._make_array(self, cell)
+
+    def count_step(self) -> None:
+        """Count that the user's code has come to this place; ``TraceError`` for too long a loop.
+
+        A place is the instruction in each function of the user's that is being called.
+        """
+        place = user_place()
+        self._steps[place] += 1
+        if self._steps[place] > _UNROLLED:
+            raise TraceError(
+                f"a Python loop was unrolled more than {_UNROLLED} times",
+                hint="say it with array operations or index notation",
+                location=caller(),
+            )
 
     def pointwise(self, content: Pointwise | Deferred, shape: tuple[AffineExpr, ...]) -> Array:
         """Return a new traced array."""

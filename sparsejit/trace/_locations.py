@@ -17,12 +17,13 @@ import scipy
 
 from sparsejit.errors import Location
 
-__all__ = ["caller"]
+__all__ = ["caller", "user_place"]
 
 _PACKAGES = tuple(
     str(Path(file).resolve().parent) + os.sep
     for file in (Path(__file__).parent, np.__file__, scipy.__file__)
 )
+_TRACE = str(Path(__file__).with_name("_trace.py"))
 
 
 @lru_cache(maxsize=4096)
@@ -44,3 +45,14 @@ def caller() -> Location | None:
             return Location(code.co_filename, frame.f_lineno, function)
         frame = frame.f_back
     return None
+
+
+def user_place() -> tuple[tuple[int, int], ...]:
+    """Return the instructions that the user's functions are at, those above the trace left out."""
+    place: list[tuple[int, int]] = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename != _TRACE:
+        if not _is_internal(frame.f_code.co_filename):
+            place.append((id(frame.f_code), frame.f_lasti))
+        frame = frame.f_back
+    return tuple(place)

@@ -81,7 +81,12 @@ def call_function(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """Return what a NumPy function gives; ``UnsupportedError`` for one that is not built."""
     known = _FUNCTIONS.get(func)
     if known is None:
-        raise UnsupportedError(f"np.{func.__name__} is not built", location=caller())
+        module = func.__module__.replace("numpy", "np", 1)
+        raise UnsupportedError(
+            f"{module}.{func.__name__} is not built",
+            location=caller(),
+            reasons=("tracing has no rule for this function",),
+        )
     return known(*args, **kwargs)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from sparsejit.affine import AffineExpr, Dim, as_linear, FloorDiv, dims_of, substitute
+from sparsejit.affine import AffineExpr, Dim, FloorDiv, as_linear, dims_of, substitute
 from sparsejit.formats import BSR, COO, CSC, CSR, DIA, Dense, Format, Level, LevelKind, LevelType
 from sparsejit.ir.fold import identity_const, zero_of
 from sparsejit.ir.ops import BinaryOp

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, assert_never
 
+import numpy as np
+
 from sparsejit.affine import (
     Add,
     AffineExpr,
@@ -97,6 +99,10 @@ class SymbolicInt:
     def _value(self) -> Any:
         """The run-time value, an array of rank 0 with the operators of arrays."""
         return self._trace.pointwise(extent_value(self._trace, self.expr), ())
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        values = [i._value if isinstance(i, SymbolicInt) else i for i in inputs]
+        return getattr(ufunc, method)(*values, **kwargs)
 
     def __truediv__(self, other: object) -> Any:
         return self._value / other if _is_number(other) else NotImplemented

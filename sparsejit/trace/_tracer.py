@@ -47,12 +47,15 @@ class ArrayTracer(Operators, Array):
     __array_priority__ = 1000
 
     def _operate(self, ufunc: np.ufunc, *operands: Any) -> Any:
+        self._trace.count_step()
         return operator(self._trace, ufunc, operands)
 
     def __matmul__(self, other: Any) -> Any:
+        self._trace.count_step()
         return functions.matmul(self, other)
 
     def __rmatmul__(self, other: Any) -> Any:
+        self._trace.count_step()
         return functions.matmul(other, self)
 
     # ------------------------------------------------------------ what an array is
@@ -124,6 +127,7 @@ class ArrayTracer(Operators, Array):
         return made
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        self._trace.count_step()
         split = keys_of(key)
         if isinstance(value, Update) and value.target.origin is not None:
             array, read = value.target.origin
@@ -219,11 +223,13 @@ class ArrayTracer(Operators, Array):
     # ------------------------------------------------------------ NumPy's protocols
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        self._trace.count_step()
         return call_ufunc(self._trace, ufunc, method, inputs, kwargs)
 
     def __array_function__(
         self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any
     ) -> Any:
+        self._trace.count_step()
         return call_function(func, args, kwargs)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sparsejit.errors import UnsupportedError
+from sparsejit.errors import TensorTypeError, UnsupportedError
 from sparsejit.ir.fold import integer_limits
 from sparsejit.ir.ops import BinaryOp, UnaryOp
 from sparsejit.ir.types import DType
@@ -111,6 +111,8 @@ def apply(ufunc: np.ufunc, operands: Sequence[Pointwise]) -> Pointwise:
         decided = _beyond_bounds(ufunc, *operands)
         if decided is not None:
             return decided
+    if ufunc is np.power:
+        operands = _checked_power(*operands)
     dtypes = loop_dtypes(ufunc, operands)
     inputs = [converted(operand, dtype) for operand, dtype in zip(operands, dtypes, strict=False)]
     rule = _RULES.get(ufunc)
@@ -122,6 +124,33 @@ def apply(ufunc: np.ufunc, operands: Sequence[Pointwise]) -> Pointwise:
     if inputs[0].dtype is not inputs[1].dtype:
         return _mixed_comparison(op, *inputs)
     return cast(binary(op, *inputs), dtypes[-1])
+
+
+def _checked_power(base: Pointwise, exponent: Pointwise) -> tuple[Pointwise, Pointwise]:
+    """Return the operands of a power, refusing what Python and NumPy decide by the exponent's sign.
+
+    Of two Python integers the power is a float where the exponent is negative; NumPy's integers
+    have no negative powers.
+    """
+    if not (base.dtype.is_integer and exponent.dtype.is_integer):
+        return base, exponent
+    const = exponent.const
+    if base.weak and exponent.weak and const is None:
+        raise UnsupportedError(
+            "the power of two Python integers is not built",
+            hint="pass one of them as a float",
+            reasons=("its type depends on the exponent's sign, known only at run time",),
+            location=caller(),
+        )
+    if const is None or const.value >= 0:  # type: ignore[operator]  # of an integer type
+        return base, exponent
+    if base.weak and exponent.weak:
+        return replace(cast(base, DType.FLOAT64), weak=True), exponent
+    raise TensorTypeError(
+        "Integers to negative integer powers are not allowed.",
+        hint="convert the base with .astype(float)",
+        location=caller(),
+    )
 
 
 def _apply_unary(op: UnaryOp, part: Pointwise) -> Pointwise:

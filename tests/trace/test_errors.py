@@ -15,7 +15,7 @@ import scipy.sparse as sp
 import sparsejit.trace as sj
 from sparsejit.errors import SparseJitError, TensorTypeError, TraceError, UnsupportedError
 from sparsejit.formats import CSR
-from tests.trace.harness import Operand, traced
+from tests.trace.harness import Operand, check, traced
 
 A = Operand(np.eye(3, 4), CSR)
 D = np.ones((3, 4))
@@ -408,6 +408,49 @@ def test_outside_of_a_function(name: str) -> None:
     assert caught.value.hint == "use it inside a @sparse_jit function"
     assert caught.value.location is not None
     assert caught.value.location.file == __file__
+
+
+@pytest.mark.parametrize("name", ["softmax", "argmin", "fori_loop", "unary", "reduce", "update"])
+def test_what_is_not_built_says_why(name: str) -> None:
+    def fn(x: Any) -> Any:
+        return getattr(sj, name)(x)
+
+    with pytest.raises(UnsupportedError, match=f"{name} is not built") as caught:
+        traced(fn, x)
+    assert len(caught.value.reasons) == 1
+    with pytest.raises(TraceError, match="outside of a traced function"):
+        getattr(sj, name)(x)
+
+
+def test_loops_unroll_64_times() -> None:
+    def step(x: Any) -> Any:
+        return x * 2 + x
+
+    def loop(x: Any, times: int = 64) -> Any:
+        for _ in range(times):
+            x = step(x) - 1
+        return step(step(x))
+
+    def assigning(x: Any) -> Any:
+        for _ in range(65):
+            x[1:] += 1
+
+    check(lambda x: loop(x * 0), x)
+    with pytest.raises(TraceError, match="a Python loop was unrolled more than 64 times"):
+        traced(lambda x: loop(x, 65), x)
+    with pytest.raises(TraceError, match="unrolled more than 64 times") as caught:
+        traced(assigning, x)
+    assert caught.value.location is not None
+    assert caught.value.location.line == assigning.__code__.co_firstlineno + 2
+
+
+def test_powers_whose_type_depends_on_a_sign() -> None:
+    integers = np.arange(4)
+    check(lambda a, n: a * n**-1 + n**2, x, 4)
+    with pytest.raises(UnsupportedError, match="the power of two Python integers is not built"):
+        traced(lambda a, n, m: a * n**m, x, 4, 2)
+    with pytest.raises(TensorTypeError, match="Integers to negative integer powers"):
+        traced(lambda a: a**-1, integers)
 
 
 def test_an_array_kept_from_an_earlier_trace() -> None:
