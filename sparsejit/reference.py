@@ -31,17 +31,22 @@ from sparsejit.ir.fold import numpy_dtype
 from sparsejit.ir.scalar import Const, args_of
 from sparsejit.ir.tensor import (
     AllocTensor,
+    Concat,
     Convert,
     Empty,
     ExtractSlice,
     For,
     Generic,
+    If,
     Insert,
     InsertSlice,
     Materialize,
     Op,
+    Pad,
+    Reshape,
     TensorFunc,
     Value,
+    While,
 )
 from sparsejit.ir.types import IteratorType, TensorType
 
@@ -86,6 +91,21 @@ def evaluate_reference(
     return tuple(values[result.name] for result in func.results)
 
 
+_Plain = (
+    Generic
+    | Convert
+    | Empty
+    | AllocTensor
+    | Insert
+    | ExtractSlice
+    | InsertSlice
+    | Reshape
+    | Concat
+    | Pad
+    | Materialize
+)
+
+
 class _Run:
     """The values and symbols of one evaluation; both grow as operations are met."""
 
@@ -95,31 +115,49 @@ class _Run:
 
     def block(self, ops: Sequence[Op]) -> None:
         for op in ops:
-            if isinstance(op, For):
-                self.loop(op)
-            else:
-                self.values[op.result.name] = self.one(op)
+            match op:
+                case For():
+                    self.loop(op)
+                case While():
+                    self.while_loop(op)
+                case If():
+                    self.branch(op)
+                case _:
+                    self.values[op.result.name] = self.one(op)
+
+    def give(self, values: Sequence[Value], given: Sequence[Masked]) -> None:
+        self.values.update(zip((value.name for value in values), given, strict=True))
+
+    def take(self, values: Sequence[Value]) -> list[Masked]:
+        return [self.values[value.name] for value in values]
 
     def loop(self, op: For) -> None:
-        carried = [self.values[init.name] for init in op.inits]
+        carried = self.take(op.inits)
         for number in range(self.number(op.lower), self.number(op.upper)):
             self.symbols[op.induction] = number
-            self.values.update(zip((arg.name for arg in op.args), carried, strict=True))
+            self.give(op.args, carried)
             self.block(op.body)
-            carried = [self.values[value.name] for value in op.yields]
-        self.values.update(zip((result.name for result in op.results), carried, strict=True))
+            carried = self.take(op.yields)
+        self.give(op.results, carried)
 
-    def one(
-        self,
-        op: Generic
-        | Convert
-        | Empty
-        | AllocTensor
-        | Insert
-        | ExtractSlice
-        | InsertSlice
-        | Materialize,
-    ) -> Masked:
+    def while_loop(self, op: While) -> None:
+        carried = self.take(op.inits)
+        while True:
+            self.give(op.args, carried)
+            self.block(op.test)
+            if not self.of(op.condition).values:
+                break
+            self.give(op.body_args, carried)
+            self.block(op.body)
+            carried = self.take(op.yields)
+        self.give(op.results, carried)
+
+    def branch(self, op: If) -> None:
+        holds = bool(self.of(op.condition).values)
+        self.block(op.then if holds else op.orelse)
+        self.give(op.results, self.take(op.then_yields if holds else op.else_yields))
+
+    def one(self, op: _Plain) -> Masked:  # noqa: C901 - one case for each kind
         match op:
             case Generic():
                 return _generic(op, self)
@@ -138,10 +176,34 @@ class _Run:
             case InsertSlice():
                 source = self.of(op.source)
                 return _replaced(self.of(op.dest), self.places(op), source, op.result.type)
+            case Reshape():
+                source, shape = self.of(op.source), self.shape(op.result.type)
+                moved = Masked(source.values.reshape(shape), source.stored.reshape(shape))
+                return _converted(moved, op.source.type, op.result.type)
+            case Concat():
+                kind = op.result.type
+                parts = [_converted(self.of(part), part.type, kind) for part in op.sources]
+                values = np.concatenate([part.values for part in parts], op.axis)
+                stored = np.concatenate([part.stored for part in parts], op.axis)
+                return Masked(values, _slots(stored, kind.format))
+            case Pad():
+                return self.pad(op)
             case Materialize():
                 return self.of(op.source)
             case _:
                 assert_never(op)
+
+    def pad(self, op: Pad) -> Masked:
+        ends = zip(map(self.number, op.low), map(self.number, op.high), strict=True)
+        widths = list(ends)
+        kind = op.result.type
+        source = _converted(self.of(op.source), op.source.type, kind)
+        value = np.asarray(op.value.value).astype(source.values.dtype)
+        if not widths:
+            return source
+        values = np.pad(source.values, widths, constant_values=value)
+        stored = np.pad(source.stored, widths, constant_values=kind.is_dense)
+        return Masked(values, _slots(stored, kind.format))
 
     def of(self, value: Value) -> Masked:
         return self.values[value.name]

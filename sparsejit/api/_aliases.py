@@ -21,10 +21,12 @@ from sparsejit.ir.tensor import (
     InsertSlice,
     Materialize,
     Op,
+    Reshape,
     TensorFunc,
     Value,
+    While,
 )
-from sparsejit.ir.walk import all_ops, operands_of, results_of
+from sparsejit.ir.walk import all_ops, blocks_of, defined_by, operands_of, results_of, yields_of
 from sparsejit.tensors import Operand
 
 __all__ = ["AliasRule", "check_assignable", "copies_needed"]
@@ -62,12 +64,7 @@ class AliasRule:
 def _first_assignment(func: TensorFunc, param: Value) -> int:
     """Return the number of the first operation that may make a new state of ``param``."""
     states = {param.name}
-    numbers: list[int] = []
-    for number, op in enumerate(func.ops):
-        destinations = {value.name for value in _destinations(op)}
-        if destinations & states:
-            numbers.append(number)
-            states.update(value.name for value in results_of(op))
+    numbers = [number for number, op in enumerate(func.ops) if _changes(op, states)]
     # What is materialized in the parameter may be computed in its buffer from the start.
     wanted = {
         op.source.name
@@ -77,8 +74,22 @@ def _first_assignment(func: TensorFunc, param: Value) -> int:
     for number, op in reversed(list(enumerate(func.ops))):
         if wanted & {value.name for value in results_of(op)}:
             numbers.append(number)
-            wanted.update(value.name for value in _destinations(op))
+            for inner in all_ops((op,)):
+                wanted.update(value.name for value in _places(inner))
     return min(numbers, default=len(func.ops))
+
+
+def _changes(op: Op, states: set[str]) -> bool:
+    """Whether ``op`` makes a new state from one in ``states``, which grows by what it makes."""
+    found = False
+    known = 0
+    while known != len(states):  # what a block yields may be a state that it makes itself
+        known = len(states)
+        for inner in all_ops((op,)):
+            if any(value.name in states for value in (*_destinations(inner), *yields_of(inner))):
+                states.update(value.name for value in defined_by(inner))
+                found = True
+    return found
 
 
 def _destinations(op: Op) -> tuple[Value, ...]:
@@ -87,29 +98,35 @@ def _destinations(op: Op) -> tuple[Value, ...]:
             return (op.init,)
         case Insert() | InsertSlice() | Materialize():
             return (op.dest,)
-        case For():
+        case For() | While():
             return op.inits
         case _:
             return ()
 
 
-def _last_read(func: TensorFunc, param: Value) -> tuple[int, bool]:
-    """Return the number of the last operation that reads ``param``, and whether it is a loop.
+def _places(op: Op) -> tuple[Value, ...]:
+    """Return the values in whose memory a result of ``op`` may lie."""
+    sources = (op.source,) if isinstance(op, ExtractSlice | Reshape) else ()
+    return (*_destinations(op), *yields_of(op), *sources)
 
-    A slice of it is read where the slice is; (-1, False) when nothing reads it.
+
+def _last_read(func: TensorFunc, param: Value) -> tuple[int, bool]:
+    """Return the number of the last operation that reads ``param``, and whether it has blocks.
+
+    A view of it is read where the view is; (-1, False) when nothing reads it.
     """
     views = {param.name}
-    last, in_loop = -1, False
+    last, has_blocks = -1, False
     for number, op in enumerate(func.ops):
         for inner in all_ops((op,)):
-            if not any(value.name in views for value in operands_of(inner)):
+            if not any(value.name in views for value in (*operands_of(inner), *yields_of(inner))):
                 continue
-            if isinstance(inner, ExtractSlice):
-                views.add(inner.result.name)
-            last, in_loop = number, isinstance(op, For)
+            if isinstance(inner, ExtractSlice | Reshape) or blocks_of(inner):
+                views.update(value.name for value in defined_by(inner))
+            last, has_blocks = number, bool(blocks_of(op))
     if any(value.name in views and value != param for value in func.results):
         return len(func.ops), False
-    return last, in_loop
+    return last, has_blocks
 
 
 def check_assignable(operand: Operand, name: str) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from sparsejit.api._cache_key import argument_spec, operand_token
 from sparsejit.api._captures import Captures, read_captures
+from sparsejit.api._checks import check_output_positions, refuse_device_operands
 from sparsejit.api._options import JitOptions
 from sparsejit.api._program import Program, make_program
 from sparsejit.api._signature import Bound
@@ -96,6 +97,7 @@ def trace_call(
 ) -> Program:
     """Trace the user's function for this call."""
     start = time.perf_counter()
+    refuse_device_operands(call.operands, call.names)
     specs = [
         argument_spec(operand_name, operand)
         for operand_name, operand in zip(call.names, call.operands, strict=True)
@@ -114,7 +116,8 @@ def trace_call(
     arguments = (call.bound.args, call.bound.kwargs, slots)
     traced = trace(with_captures, arguments, {}, specs, TraceOptions(name, options.output))
     _refuse_lost_captures(traced)
-    return make_program(traced, pipeline, start)
+    check_output_positions(options, traced.func)
+    return make_program(traced, pipeline, start, call.operands)
 
 
 def _refuse_lost_captures(traced: Traced) -> None:

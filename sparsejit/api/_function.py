@@ -117,6 +117,8 @@ class CompiledFunction:
             refuse_cuda()
         program, numbers, is_known = self._program(call, receiver, target)
         operands, objects, names = _with_constants(call, program, self.options.check)
+        for limit in program.ranges:
+            limit.check(objects[limit.number])
         width = program.width(numbers, operands)
         compiled = program.compiled.get(width)
         was_hit = is_known and compiled is not None

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sparsejit.api._aliases import AliasRule
+from sparsejit.api._checks import IntegerRange, integer_ranges
 from sparsejit.api._extents import ExtentRule
 from sparsejit.api._options import JitOptions
 from sparsejit.api._widths import index_width, leaves_width_open
@@ -57,6 +58,7 @@ class Program:
     scalars: tuple[bool, ...]
     width_is_open: bool
     seconds: float
+    ranges: tuple[IntegerRange, ...] = ()
     constant_shapes: tuple[tuple[int, ...], ...] = ()
     compiled: dict[int, Compiled] = field(default_factory=dict)
 
@@ -102,7 +104,9 @@ class Program:
         return found
 
 
-def make_program(traced: Traced, pipeline: Pipeline, started: float) -> Program:
+def make_program(
+    traced: Traced, pipeline: Pipeline, started: float, operands: Sequence[Operand]
+) -> Program:
     """Return the program of a trace that began at ``started``; tensor passes run here."""
     levels = dumped_levels()
     func = pipeline.prepare(traced.func, dump_observer(levels) if levels else None)
@@ -120,6 +124,7 @@ def make_program(traced: Traced, pipeline: Pipeline, started: float) -> Program:
         scalars,
         leaves_width_open(func),
         time.perf_counter() - started,
+        integer_ranges(func, operands),
         tuple(tuple(value.shape) for value in traced.captured),  # type: ignore[attr-defined]  # arrays
     )
 

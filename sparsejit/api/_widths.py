@@ -16,9 +16,23 @@ import numpy as np
 from sparsejit.affine import dims_of, evaluate
 from sparsejit.formats import Format
 from sparsejit.ir.simplify import Known, simplify_absence
-from sparsejit.ir.tensor import Convert, ExtractSlice, For, Generic, InsertSlice, Op, TensorFunc
+from sparsejit.ir.tensor import (
+    Concat,
+    Convert,
+    Empty,
+    ExtractSlice,
+    For,
+    Generic,
+    If,
+    InsertSlice,
+    Op,
+    Pad,
+    Reshape,
+    TensorFunc,
+    While,
+)
 from sparsejit.ir.types import TensorType
-from sparsejit.ir.walk import all_ops, results_of
+from sparsejit.ir.walk import all_ops, operands_of, results_of
 
 __all__ = ["index_width", "leaves_width_open"]
 
@@ -50,7 +64,7 @@ def index_width(func: TensorFunc, numbers: Sequence[int], stored: Sequence[int])
     counts = {param.name: count for param, count in zip(func.params, stored, strict=True)}
     symbols = dict(enumerate(numbers))
     for op in func.ops:
-        if isinstance(op, For):
+        if isinstance(op, For | While | If):
             # How a carried tensor grows is not known; extents inside may count with the loop.
             if any(_is_open(v.type.format) for inner in all_ops((op,)) for v in results_of(inner)):
                 return 64
@@ -78,15 +92,14 @@ def _block(kind: TensorType, sizes: Sequence[int]) -> int:
 def _entries(op: Op, counts: Mapping[str, int], symbols: Mapping[int, int], whole: int) -> int:
     """Return an upper bound of the entries of a sparse result, ``whole`` where none is known."""
     match op:
-        case Convert() | ExtractSlice():
-            return whole if op.source.type.is_dense else counts[op.source.name]
-        case InsertSlice():
-            pieces = (op.source, op.dest)
-            return sum(whole if v.type.is_dense else counts[v.name] for v in pieces)
+        case Convert() | ExtractSlice() | Reshape() | Pad() | InsertSlice() | Concat():
+            return sum(whole if v.type.is_dense else counts[v.name] for v in operands_of(op))
         case Generic():
             return _generic_entries(op, counts, symbols, whole)
+        case Empty():
+            return 0
         case _:
-            return 0 if not hasattr(op, "dest") else whole
+            return whole
 
 
 def _generic_entries(

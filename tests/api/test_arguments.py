@@ -221,3 +221,46 @@ def test_a_read_only_operand_is_read() -> None:
     x = np.ones(3)
     x.flags.writeable = False
     assert jit(lambda x: x * 2)(x).tolist() == [2.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint64])
+@pytest.mark.parametrize("number", [-1, 100, 127, 128, 255, 300, -129, 2**31, 2**40])
+def test_python_integers_out_of_range_are_refused_as_in_numpy(dtype: Any, number: int) -> None:
+    f = jit(lambda x, k: x + k)
+    x = np.zeros(2, dtype)
+    f(x, 1)
+    try:
+        expected = x + number
+    except OverflowError as error:
+        with pytest.raises(OverflowError, match=str(error)):
+            f(x, number)
+        return
+    np.testing.assert_array_equal(f(x, number), expected)
+    assert f.cache_info().traces == 1
+
+
+def test_floats_take_any_integer() -> None:
+    assert jit(lambda x, k: x + k)(np.zeros(1, np.float32), 2**40).tolist() == [2.0**40]
+
+
+def test_output_names_results_that_exist() -> None:
+    f = jit(lambda x: x * 2, output={1: sj.SparseVector})
+    with pytest.raises(ValueError, match="output names result 1, but <lambda> has 1 results"):
+        f(np.ones(2))
+
+
+def test_output_has_the_rank_of_the_result() -> None:
+    with pytest.raises(sj.errors.TensorTypeError, match="has rank 2, the result rank 1"):
+        jit(lambda x: x * 2, output=sj.CSR)(np.ones(2))
+
+
+def test_operands_on_a_device_are_refused() -> None:
+    from dataclasses import replace
+
+    from sparsejit.api._checks import refuse_device_operands
+    from sparsejit.tensors import operand_of
+
+    operand = operand_of(np.ones(2))
+    refuse_device_operands([operand], ["x"])
+    with pytest.raises(sj.errors.UnsupportedError, match="argument 'x' lies on the device"):
+        refuse_device_operands([replace(operand, on_device=True)], ["x"])
