@@ -26,7 +26,12 @@ from sparsejit.tensors import prune as prune
 from sparsejit.tensors import to_device as to_device
 from sparsejit.trace import all as all
 from sparsejit.trace import any as any
+from sparsejit.trace import argmax as argmax
+from sparsejit.trace import argmin as argmin
+from sparsejit.trace import binary as binary
+from sparsejit.trace import cond as cond
 from sparsejit.trace import einsum as einsum
+from sparsejit.trace import fori_loop as fori_loop
 from sparsejit.trace import indices as indices
 from sparsejit.trace import max as max
 from sparsejit.trace import maximum as maximum
@@ -35,9 +40,15 @@ from sparsejit.trace import min as min
 from sparsejit.trace import minimum as minimum
 from sparsejit.trace import output as output
 from sparsejit.trace import prod as prod
+from sparsejit.trace import reduce as reduce
+from sparsejit.trace import select as select
+from sparsejit.trace import softmax as softmax
 from sparsejit.trace import sum as sum
+from sparsejit.trace import unary as unary
+from sparsejit.trace import update as update
 from sparsejit.trace import where as where
 from sparsejit.trace import where_stored as where_stored
+from sparsejit.trace import while_loop as while_loop
 
 __all__ = [
     "BSR",
@@ -59,9 +70,14 @@ __all__ = [
     "__version__",
     "all",
     "any",
+    "argmax",
+    "argmin",
     "asarray",
+    "binary",
+    "cond",
     "einsum",
     "errors",
+    "fori_loop",
     "from_coo",
     "indices",
     "max",
@@ -73,11 +89,17 @@ __all__ = [
     "prod",
     "prune",
     "read",
+    "reduce",
+    "select",
+    "softmax",
     "sparse_jit",
     "sum",
     "to_device",
+    "unary",
+    "update",
     "where",
     "where_stored",
+    "while_loop",
     "write",
 ]
 

@@ -311,3 +311,39 @@ def test_canonicalize_keeps_the_meaning(func: TensorFunc, n: int, seed: int) -> 
     for one, other in zip(before, after, strict=True):
         np.testing.assert_array_equal(one.values.astype(complex), other.values.astype(complex))
         np.testing.assert_array_equal(one.stored, other.stored)
+
+
+def test_reshape_concat_and_pad() -> None:
+    builder = TensorBuilder("f")
+    a = builder.param("A", ("m", "n"), F64, CSR)
+    flat = builder.reshape(a, (Constant(6),), SparseVector)
+    both = builder.concat([flat, flat], 0)
+    func = builder.finish(builder.pad(both, [1], [2]))
+    made = evaluate(func, ([[1.0, 0, 0], [0, 0, 5]], [[1, 1, 0], [0, 0, 1]]), extents=[2, 3])
+    once = [1.0, 0, 0, 0, 0, 5]
+    pattern = [True, True, False, False, False, True]
+    assert made.values.tolist() == [0.0, *once, *once, 0.0, 0.0]
+    assert made.stored.tolist() == [False, *pattern, *pattern, False, False]
+
+
+def test_while_loops_and_branches() -> None:
+    builder = TensorBuilder("f")
+    x = builder.param("x", (), F64)
+    bool_type = builder.tensor_type((), BOOL)
+
+    def compare(value: Any, limit: float) -> Any:
+        less = Binary(BinaryOp.LT, Arg(0), Const(limit, F64))
+        return builder.generic([(value, ())], (builder.empty(bool_type), ()), less)
+
+    def doubled(value: Any) -> Any:
+        twice = Binary(BinaryOp.ADD, Arg(0), Arg(0))
+        return builder.generic([(value, ())], (builder.empty(x.type), ()), twice)
+
+    (grown,) = builder.while_loop(
+        [x], lambda carried: compare(carried[0], 10.0), lambda carried: [doubled(carried[0])]
+    )
+    (chosen,) = builder.branch(compare(grown, 15.0), lambda: [doubled(grown)], lambda: [grown])
+    func = builder.finish(grown, chosen)
+    for start, expected in ((3.0, (12.0, 24.0)), (5.0, (10.0, 20.0)), (16.0, (16.0, 16.0))):
+        results = evaluate_reference(func, [dense_masked(np.array(start))], [])
+        assert tuple(float(result.values) for result in results) == expected

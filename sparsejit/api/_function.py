@@ -28,7 +28,7 @@ from sparsejit.errors import TensorTypeError, VerificationError
 from sparsejit.explain import OperandNote, explain_text
 from sparsejit.pipeline import default_pipeline
 from sparsejit.tensors import Operand
-from sparsejit.trace import current_trace
+from sparsejit.trace import is_tracing
 
 __all__ = ["BoundMethod", "CacheInfo", "CompiledFunction"]
 
@@ -93,7 +93,7 @@ class CompiledFunction:
     # ------------------------------------------------------------ calling
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if current_trace() is not None:
+        if is_tracing():
             return self.py_func(*args, **kwargs)
         return self._run(*self._call(args, kwargs))
 
