@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sparsejit.affine import AffineExpr, Constant, Dim, add, mul
-from sparsejit.errors import Location, TraceError, UnsupportedError
+from sparsejit.errors import Location, TensorTypeError, TraceError, UnsupportedError
 from sparsejit.formats import Dense, Format
 from sparsejit.ir.tensor import ExtractSlice, InsertSlice, Value
 from sparsejit.ir.types import DType, TensorType
@@ -170,10 +170,14 @@ class Array:
                 location=location,
             )
         view = self.present_view
-        is_whole = view.is_whole(cell.shape, trace.extents)
+        if not view.is_writable:
+            raise TensorTypeError("assignment destination is read-only", location=location)
+        is_whole = view.is_whole(cell.shape, trace.extents) and not view.dropped
         dest = base if is_whole else _extract(trace, base, view)
         # A new axis has one coordinate, 0, and no dimension of the destination.
-        zero: dict[int, AffineExpr] = {r: Constant(0) for r, a in enumerate(view.axes) if a is None}
+        zero: dict[int, AffineExpr] = {
+            r: Constant(0) for r, dims in enumerate(view.axes) if not dims
+        }
         at = _base_index(view) if is_whole else _slice_index(view, drops=True)
         for term in terms:
             part = cast(substituted(term.part, zero), base.type.dtype)
@@ -231,7 +235,8 @@ def _affine_index(trace: Trace, view: View, shape: Sequence[AffineExpr]) -> list
         offset = picked.offset
         if not isinstance(offset, Constant):
             offset = Constant(trace.pin(offset, "a slice of a sparse tensor from its end"))
-        if d not in view.axes:
+        place = view.place(d)
+        if place is None:
             made.append(offset)
             continue
         if (
@@ -240,16 +245,13 @@ def _affine_index(trace: Trace, view: View, shape: Sequence[AffineExpr]) -> list
             and not trace.extents.same(picked.size, extent)
         ):
             return None
-        made.append(add(mul(Constant(picked.stride), Dim(view.axes.index(d))), offset))
+        made.append(add(mul(Constant(picked.stride), Dim(place)), offset))
     return made
 
 
 def _base_index(view: View) -> tuple[AffineExpr, ...]:
     """Return where the base itself is accessed, over the view's dimensions."""
-    return tuple(
-        Dim(view.axes.index(d)) if d in view.axes else picked.offset
-        for d, picked in enumerate(view.picked)
-    )
+    return tuple(_along(view, d, picked.offset) for d, picked in enumerate(view.picked))
 
 
 def _slice_index(view: View, drops: bool) -> tuple[AffineExpr, ...]:
@@ -258,4 +260,9 @@ def _slice_index(view: View, drops: bool) -> tuple[AffineExpr, ...]:
     A dense slice drops what the view does not have; a sparse one keeps it, with extent 1.
     """
     dims = [d for d in range(len(view.picked)) if not (drops and d in view.dropped)]
-    return tuple(Dim(view.axes.index(d)) if d in view.axes else Constant(0) for d in dims)
+    return tuple(_along(view, d, Constant(0)) for d in dims)
+
+
+def _along(view: View, dim: int, otherwise: AffineExpr) -> AffineExpr:
+    place = view.place(dim)
+    return otherwise if place is None else Dim(place)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsejit.affine import AffineExpr, Dim
+from sparsejit.affine import AffineExpr, Constant
 from sparsejit.errors import TensorTypeError, UnsupportedError
 from sparsejit.formats import Format
 from sparsejit.ir.types import DType
@@ -23,12 +23,13 @@ from sparsejit.trace._extents import difference
 from sparsejit.trace._locations import caller
 from sparsejit.trace._operands import as_array, shape_text
 from sparsejit.trace._operands import broadcast_to as spread
-from sparsejit.trace._pointwise import cast, constant_of, substituted
+from sparsejit.trace._pointwise import cast, constant_of
 from sparsejit.trace._promotion import dtype_of_numpy
 from sparsejit.trace._reductions import checked_axes
 from sparsejit.trace._subscripts import Subscripts, matmul_subscripts
 from sparsejit.trace._symbolic import as_extent
 from sparsejit.trace._ufuncs import apply
+from sparsejit.trace._views import Picked, View, pick
 
 
 def _array(what: str, obj: Any) -> tuple[Trace, Array]:
@@ -211,7 +212,7 @@ def broadcast_to(array: Any, shape: Any) -> Any:
 
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """``np.diagonal``; the main one."""
+    """``np.diagonal``: a view that cannot be assigned where the array is dense."""
     trace, array = _array("diagonal", a)
     rank = len(array.extents)
     if rank < 2:
@@ -219,23 +220,25 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
             "diag requires an array of at least two dimensions", location=caller()
         )
     first, second = checked_axes(axis1, rank)[0], checked_axes(axis2, rank)[0]
-    if offset > 0:
-        array = _shifted(array, second, offset)
-    elif offset < 0:
-        array = _shifted(array, first, -offset)
-    rows, columns = array.extents[first], array.extents[second]
+    view = array.present_view
+    if not view.axes[first] or not view.axes[second]:
+        raise UnsupportedError("the diagonal of a new axis is not built", location=caller())
+    shift = second if offset > 0 else first
+    if offset:
+        view = _cut(
+            trace, view, shift, pick(trace.extents, view.shape[shift], Constant(abs(offset)))
+        )
+    rows, columns = view.shape[first], view.shape[second]
     shorter = rows if trace.extents.holds(difference(columns, rows)) else columns
-    rest = [d for d in range(rank) if d not in (first, second)]
-    moved: dict[int, AffineExpr] = {d: Dim(n) for n, d in enumerate(rest)}
-    moved[first] = moved[second] = Dim(len(rest))
-    shape = (*(array.extents[d] for d in rest), shorter)
-    return trace.pointwise(substituted(array.read(), moved), shape)
+    for axis in (first, second):
+        view = _cut(trace, view, axis, Picked(Constant(0), trace.extents.resolve(shorter)))
+    return array.viewed(view.diagonal(first, second))
 
 
-def _shifted(array: Any, axis: int, offset: int) -> Array:
-    key = tuple(slice(offset, None) if d == axis else slice(None) for d in range(axis + 1))
-    shifted: Array = array[key]
-    return shifted
+def _cut(trace: Trace, view: View, axis: int, part: Picked) -> View:
+    extent = view.shape[axis]
+    is_whole = part.offset == Constant(0) and trace.extents.same(part.size, extent)
+    return view if is_whole else view.sliced(axis, part)
 
 
 def trace_of(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:

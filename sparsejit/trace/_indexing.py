@@ -133,7 +133,7 @@ def basic_view(trace: Trace, array: Array, key: tuple[Any, ...]) -> View:
         elif offset is not None:
             extent = trace.extents.resolve(view.shape[axis])
             at = element(trace.extents, extent, offset, axis)
-            if view.axes[axis] is not None:
+            if view.axes[axis]:
                 view = view.sliced(axis, Picked(at, Constant(1)))
             view = view.without([axis])
         else:
@@ -156,7 +156,7 @@ def _picked(trace: Trace, view: View, axis: int, item: slice) -> Picked:
             hint="use integers, or extents such as A.shape[0]",
             location=caller(),
         )
-    if view.axes[axis] is None:
+    if not view.axes[axis]:
         raise UnsupportedError("a slice of a new axis is not built", location=caller())
     return pick(trace.extents, view.shape[axis], bounds[0], bounds[1], step)
 

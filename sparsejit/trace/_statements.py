@@ -278,6 +278,6 @@ def _target_view(
             if stride < 0:
                 raise refuse("this left side", "an index runs backward", location)
             picked = Picked(Constant(read[1]), extents[variable], stride)
-        if view.axes[axis] is not None:
+        if view.axes[axis]:
             view = view.sliced(axis, picked)
     return view.without(single)

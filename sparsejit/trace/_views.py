@@ -31,22 +31,32 @@ class Picked:
 class View:
     """A slice of the base in every dimension, then an arrangement.
 
-    ``axes[r]`` is the base's dimension that is dimension ``r`` of the view, None a new one of
-    extent 1. Dimensions of the base that are in no place have size 1.
+    ``axes[r]`` are the base's dimensions that dimension ``r`` of the view runs along: one, several
+    for a diagonal, none for a new dimension of extent 1. Dimensions of the base that are in no
+    place have size 1.
     """
 
     picked: tuple[Picked, ...]
-    axes: tuple[int | None, ...]
+    axes: tuple[tuple[int, ...], ...]
 
     @property
     def shape(self) -> tuple[AffineExpr, ...]:
         """The extents of the view."""
-        return tuple(Constant(1) if a is None else self.picked[a].size for a in self.axes)
+        return tuple(self.picked[dims[0]].size if dims else Constant(1) for dims in self.axes)
 
     @property
     def dropped(self) -> tuple[int, ...]:
         """The dimensions of the base that the view does not have."""
-        return tuple(d for d in range(len(self.picked)) if d not in self.axes)
+        return tuple(d for d in range(len(self.picked)) if self.place(d) is None)
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether the view may be assigned; a diagonal may not, as in NumPy."""
+        return all(len(dims) <= 1 for dims in self.axes)
+
+    def place(self, dim: int) -> int | None:
+        """Return the dimension of the view that runs along dimension ``dim`` of the base."""
+        return next((r for r, dims in enumerate(self.axes) if dim in dims), None)
 
     def permuted(self, order: Sequence[int]) -> View:
         """Return the view whose dimension ``r`` is dimension ``order[r]`` of this one."""
@@ -54,20 +64,26 @@ class View:
 
     def expanded(self, axis: int) -> View:
         """Return the view with a new dimension of extent 1 before ``axis``."""
-        return replace(self, axes=(*self.axes[:axis], None, *self.axes[axis:]))
+        return replace(self, axes=(*self.axes[:axis], (), *self.axes[axis:]))
 
     def without(self, axes: Sequence[int]) -> View:
         """Return the view without these dimensions, which have size 1."""
         return replace(self, axes=tuple(a for r, a in enumerate(self.axes) if r not in axes))
 
     def sliced(self, axis: int, part: Picked) -> View:
-        """Return the view with its dimension ``axis`` (one of the base) sliced further."""
-        dim = self.axes[axis]
-        assert dim is not None
-        old = self.picked[dim]
-        offset = tidy(add(old.offset, mul(Constant(old.stride), part.offset)))
-        new = Picked(offset, part.size, old.stride * part.stride)
-        return replace(self, picked=(*self.picked[:dim], new, *self.picked[dim + 1 :]))
+        """Return the view with its dimension ``axis`` (not a new one) sliced further."""
+        picked = list(self.picked)
+        for dim in self.axes[axis]:
+            old = picked[dim]
+            offset = tidy(add(old.offset, mul(Constant(old.stride), part.offset)))
+            picked[dim] = Picked(offset, part.size, old.stride * part.stride)
+        return replace(self, picked=tuple(picked))
+
+    def diagonal(self, first: int, second: int) -> View:
+        """Return the view of a diagonal, its dimension last; both dimensions have one extent."""
+        merged = self.axes[first] + self.axes[second]
+        rest = [dims for r, dims in enumerate(self.axes) if r not in (first, second)]
+        return replace(self, axes=(*rest, merged))
 
     def is_whole(self, shape: Sequence[AffineExpr], extents: Extents) -> bool:
         """Return whether every element of a base of ``shape`` is in the view."""
@@ -81,7 +97,9 @@ class View:
 
 def whole(shape: Sequence[AffineExpr]) -> View:
     """Return the view of a base that is the base."""
-    return View(tuple(Picked(Constant(0), e) for e in shape), tuple(range(len(shape))))
+    return View(
+        tuple(Picked(Constant(0), e) for e in shape), tuple((d,) for d in range(len(shape)))
+    )
 
 
 def element(extents: Extents, extent: AffineExpr, number: AffineExpr, axis: int) -> AffineExpr:
@@ -115,8 +133,8 @@ def pick(
     extents: Extents,
     extent: AffineExpr,
     first: AffineExpr | None,
-    last: AffineExpr | None,
-    step: int,
+    last: AffineExpr | None = None,
+    step: int = 1,
 ) -> Picked:
     """Return the slice ``first:last:step`` of a dimension, bounds clamped as Python clamps them.
 
