@@ -1,9 +1,8 @@
 """Sinks: where the elements of a result go, whatever its format.
 
 ``Sink`` is what the loop nest asks for. ``DenseSink`` writes a strided array at any time,
-``FullSink`` level storage in which every coordinate has a slot, ``PatternSink`` the values of a
-result that has exactly the entries of one input. Results that must be assembled are in
-``_append_sink`` and ``_entries_sink``.
+``FullSink`` level storage in which every coordinate has a slot. Sparse results are in
+``_pattern_sink``, ``_append_sink``, ``_entries_sink`` and ``_scatter_sink``.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from sparsejit.sparsify_and_bufferize._buffers import Buffer, DenseBuffer, Spars
 from sparsejit.sparsify_and_bufferize._kernel import Kernel, State
 from sparsejit.sparsify_and_bufferize._scalar_lowering import dtype_of_lowered, literal, widened
 
-__all__ = ["DenseSink", "FullSink", "PatternSink", "Sink", "fill_loops", "narrowed"]
+__all__ = ["DenseSink", "FullSink", "Sink", "fill_loops", "narrowed"]
 
 Stmts = tuple[loops.Stmt, ...]
 
@@ -185,73 +184,3 @@ class FullSink(DenseSink):
             size = self._kernel.extent(level.size)
             position = ix.add(ix.multiply(position, size), self._kernel.at(level.expr, state))
         return (position,)
-
-
-class PatternSink:
-    """Exactly the entries of input ``operand``: its positions and coordinates are copied."""
-
-    random_access = True
-
-    def __init__(self, kernel: Kernel, operand: int, result: SparseBuffer) -> None:
-        source = kernel.inputs[operand]
-        assert isinstance(source, SparseBuffer)
-        self._kernel = kernel
-        self._operand = operand
-        self._source = source
-        self._result = result
-
-    @property
-    def result(self) -> Buffer:
-        return self._result
-
-    @property
-    def storage(self) -> str:
-        return f"the pattern of {self._kernel.op.inputs[self._operand].name}"
-
-    def prologue(self) -> Stmts:
-        statements: list[loops.Stmt] = []
-        pairs = zip(self._result.flat[:-1], self._source.flat[:-1], strict=True)
-        for target, source in pairs:
-            extents = tuple(loops.DimOf(source, axis) for axis in range(source.rank))
-            statements.append(loops.Alloc(target, extents))
-            if target.dtype is source.dtype:
-                statements.append(loops.Copy(target, source))
-            else:
-                statements += self._recast(target, source)
-        values = self._result.values
-        extents = tuple(loops.DimOf(self._source.values, axis) for axis in range(values.rank))
-        statements.append(loops.Alloc(values, extents, self._kernel.fill))
-        return tuple(statements)
-
-    def _recast(self, target: loops.Memref, source: loops.Memref) -> Stmts:
-        axes = [loops.Var(self._kernel.namer.fresh("f"), INDEX) for _ in range(target.rank)]
-        element = loops.Cast(loops.Load(source, tuple(axes)), target.dtype)
-        body: Stmts = (loops.Store(target, tuple(axes), element),)
-        for axis in reversed(range(target.rank)):
-            extent = loops.DimOf(source, axis)
-            body = (loops.For(axes[axis], ix.index(0), extent, body, parallel=True),)
-        return body
-
-    def epilogue(self) -> Stmts:
-        return ()
-
-    def enter_loop(self, loop: int, state: State) -> Stmts:
-        return ()
-
-    def enter_coordinate(self, loop: int, state: State) -> tuple[Stmts, State, Stmts]:
-        return (), state, ()
-
-    def _at(self, state: State) -> tuple[loops.Expr, ...]:
-        cursor = state.cursors[self._operand]
-        return (self._kernel.value_slot(self._operand, cursor),)
-
-    def load(self, state: State) -> loops.Expr:
-        values = self._result.values
-        return widened(loops.Load(values, self._at(state)), values.dtype)
-
-    def store(self, state: State, value: loops.Expr, reduce: BinaryOp | None) -> Stmts:
-        values = self._result.values
-        if reduce is not None and values.dtype.compute is not values.dtype:
-            total = loops.Binary(reduce, self.load(state), value, values.dtype.compute)
-            return (loops.Store(values, self._at(state), narrowed(total, values.dtype)),)
-        return (loops.Store(values, self._at(state), narrowed(value, values.dtype), reduce),)

@@ -17,8 +17,8 @@ from sparsejit.ir.facts import Fact, FactKind
 from sparsejit.ir.fold import identity_const
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.printing import format_text
-from sparsejit.ir.scalar import Arg, Binary, ScalarExpr, Select, Stored, args_of
-from sparsejit.ir.simplify import simplify_absence
+from sparsejit.ir.scalar import Arg, Binary, ScalarExpr, Select, Stored, args_of, map_leaves
+from sparsejit.ir.simplify import Known, NoValue, simplify_absence
 from sparsejit.ir.tensor import Generic
 from sparsejit.sparsify_and_bufferize._append_sink import AppendSink
 from sparsejit.sparsify_and_bufferize._buffers import (
@@ -40,8 +40,9 @@ from sparsejit.sparsify_and_bufferize._loop_nest import LoopNest
 from sparsejit.sparsify_and_bufferize._naming import Namer
 from sparsejit.sparsify_and_bufferize._operand_conversion import Conversion, conversions_for
 from sparsejit.sparsify_and_bufferize._options import StageOptions
+from sparsejit.sparsify_and_bufferize._pattern_sink import PatternSink
 from sparsejit.sparsify_and_bufferize._scatter_sink import ScatterSink
-from sparsejit.sparsify_and_bufferize._sinks import DenseSink, FullSink, PatternSink, Sink, Stmts
+from sparsejit.sparsify_and_bufferize._sinks import DenseSink, FullSink, Sink, Stmts
 
 __all__ = ["Sparsified", "sparsify"]
 
@@ -82,6 +83,7 @@ class _Task:
     destination: DenseBuffer | SparseBuffer
     symbols: Mapping[int, loops.Expr]
     options: StageOptions
+    updates: bool
 
 
 def sparsify(
@@ -91,13 +93,19 @@ def sparsify(
     symbols: Mapping[int, loops.Expr],
     namer: Namer,
     options: StageOptions,
+    *,
+    updates: bool = False,
 ) -> Sparsified:
     """Return the loops of ``op``.
 
     ``destination`` is the buffer of a dense result, or the memrefs that a sparse result will
-    define. Raises ``UnsupportedError`` where no way of lowering works, with all reasons.
+    define, or (``updates``) the storage of a sparse tensor whose entries change in place. Raises
+    ``UnsupportedError`` where no way of lowering works, with all reasons.
     """
-    task = _Task(op, inputs, destination, symbols, options)
+    if updates:
+        assert isinstance(destination, SparseBuffer)
+        op, inputs = _with_destination_as_input(op), (*inputs, destination)
+    task = _Task(op, inputs, destination, symbols, options, updates)
     reasons: dict[str, UnsupportedError] = {}
     for plan in _plans(task):
         try:
@@ -107,6 +115,34 @@ def sparsify(
     raise _refusal(op, list(reasons.values()))
 
 
+def _with_destination_as_input(op: Generic) -> Generic:
+    """Return ``op`` with the entries of its destination to walk over as a last input.
+
+    ``Stored`` of the destination speaks of that input. Raises ``UnsupportedError`` where the
+    update would touch what is not stored.
+    """
+    last = len(op.inputs)
+
+    def renumbered(leaf: ScalarExpr) -> ScalarExpr:
+        return Arg(last + 1) if leaf == Arg(last) else leaf
+
+    walked = replace(
+        op,
+        inputs=(*op.inputs, op.init),
+        indexing_maps=(*op.indexing_maps, op.indexing_maps[-1]),
+        body=map_leaves(op.body, renumbered),
+    )
+    dtypes = tuple(value.type.dtype for value in (*walked.inputs, walked.init))
+    outside = simplify_absence(walked.body, dtypes, {last: op.init.type.fill})
+    if outside not in (Known(Arg(last + 1)), NoValue()):
+        raise UnsupportedError(
+            f"the update of %{op.init.name} would store new entries",
+            hint="keep to its pattern: where_stored(S, ...); or compute a new sparse result",
+            location=op.location,
+        )
+    return walked
+
+
 def _plans(task: _Task) -> Iterator[_Plan]:
     """Yield plans, the cheapest first.
 
@@ -114,7 +150,7 @@ def _plans(task: _Task) -> Iterator[_Plan]:
     conversion sorts the entries of an operand before.
     """
     spaces = level_spaces_of(task.op)
-    sparse = isinstance(task.destination, SparseBuffer)
+    sparse = isinstance(task.destination, SparseBuffer) and not task.updates
     scattering = (False, True) if sparse and not task.op.init.type.format.is_all_full else (False,)
     for convert in (False, True):
         for scatter in scattering:
@@ -212,6 +248,9 @@ def _sinks(task: _Task, plan: _Plan) -> list[MakeSink]:
             return [
                 lambda kernel: DenseSink(kernel, destination, scatters=_scatters(kernel, order))
             ]
+        case SparseBuffer() if task.updates:
+            last = len(task.op.inputs) - 1
+            return [lambda kernel: PatternSink(kernel, last, destination, in_place=True)]
         case SparseBuffer() if destination.format.is_all_full:
             return [lambda kernel: FullSink(kernel, destination, scatters=_scatters(kernel, order))]
         case SparseBuffer() if plan.scatter:
