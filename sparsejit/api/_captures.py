@@ -15,10 +15,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from sparsejit.api._accesses import Root, accesses
 from sparsejit.api._flatten import Operands, is_array, is_scalar
 from sparsejit.api._static import Identity, is_static, static_token
 from sparsejit.api._substitute import FunctionPlan, ObjectPlan
+from sparsejit.tensors import VALUE_TYPES
 
 __all__ = ["Captures", "read_captures"]
 
@@ -117,6 +120,8 @@ class _Reader:
             case _ if is_static(value) or is_scalar(value):
                 return None, static_token(value, name)
             case _ if is_array(value):
+                if isinstance(value, np.ndarray) and not _is_numeric(value):
+                    return None, Identity(value)  # a table of names, say: no operand
                 return self.operands.add(value, name)
             case list() | dict() | set() if all(chain and chain[0] in _WRITING for chain in chains):
                 return None, Identity(value)
@@ -184,6 +189,10 @@ class _Reader:
         if isinstance(method, types.FunctionType) and self._follows(method):
             for first, rests in _by_first(_receiver_chains(method.__code__)).items():
                 waiting.setdefault(first, []).extend(rests)
+
+
+def _is_numeric(array: np.ndarray[Any, Any]) -> bool:
+    return array.dtype in VALUE_TYPES and not isinstance(array, np.ma.MaskedArray)
 
 
 def _by_first(chains: Chains) -> dict[str, list[tuple[str, ...]]]:

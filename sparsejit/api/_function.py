@@ -92,16 +92,18 @@ class CompiledFunction:
 
     # ------------------------------------------------------------ calling
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if is_tracing():
             return self.py_func(*args, **kwargs)
         return self._run(*self._call(args, kwargs))
 
     def call_named(self, named: Mapping[str, Any], prepared: Mapping[int, Prepared]) -> Any:
         """Call with arguments by name; the objects that are ``prepared`` stay as they are."""
-        bound = self._signature.bind_named(named)
-        call = prepare_call(self.py_func, bound, self.options, prepared=prepared)
-        return self._run(call, None, prepared)
+        first = named.get(self.parameters[0]) if self._is_method and self.parameters else None
+        receiver = None if is_operand(first) else first
+        bound = self._signature.bind_named(named, is_method=receiver is not None)
+        call = prepare_call(self.py_func, bound, self.options, receiver, prepared)
+        return self._run(call, receiver, prepared)
 
     def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Call, object]:
         """Return the call and the object that a method is called on."""
@@ -180,7 +182,7 @@ class CompiledFunction:
 
     # ------------------------------------------------------------ looking
 
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+    def lower(self, /, *args: Any, **kwargs: Any) -> Lowered:
         """Trace and lower for the kinds of these arguments, without running anything."""
         call, receiver = self._call(args, kwargs)
         target = choose_target(self.options)
@@ -188,9 +190,10 @@ class CompiledFunction:
         operands, _, names = _with_constants(call, program, self.options.check)
         width = program.width(numbers, operands)
         notes = tuple(map(OperandNote.of, names, operands))
-        return Lowered(self, program, width, target, notes)
+        caller = self if receiver is None else BoundMethod(self, receiver)
+        return Lowered(self, program, width, target, notes, caller)
 
-    def explain(self, *args: Any, **kwargs: Any) -> str:
+    def explain(self, /, *args: Any, **kwargs: Any) -> str:
         """Say what is done for these arguments and why; without arguments, for the last call.
 
         Raises ``ValueError`` when there was no call.
@@ -211,7 +214,7 @@ class CompiledFunction:
         """Return how often the function was traced and compiled, and how many calls did neither."""
         return CacheInfo(self._traces, self._compiles, self._hits)
 
-    def bind(self, **fixed: Any) -> Plan:
+    def bind(self, /, **fixed: Any) -> Plan:
         """Return a plan: this function with some arguments fixed at their present values.
 
         ``TypeError`` for a name that is no parameter.
@@ -262,18 +265,22 @@ class BoundMethod:
         self.__func__ = function
         self.__self__ = obj
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.__func__(self.__self__, *args, **kwargs)
 
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+    def lower(self, /, *args: Any, **kwargs: Any) -> Lowered:
         """``CompiledFunction.lower`` for this object."""
         return self.__func__.lower(self.__self__, *args, **kwargs)
 
-    def explain(self, *args: Any, **kwargs: Any) -> str:
+    def explain(self, /, *args: Any, **kwargs: Any) -> str:
         """``CompiledFunction.explain`` for this object."""
         if args or kwargs:
             return self.__func__.explain(self.__self__, *args, **kwargs)
         return self.__func__.explain()
+
+    def bind(self, /, **fixed: Any) -> Plan:
+        """``CompiledFunction.bind``, with this object fixed too; its attributes are read anew."""
+        return self.__func__.bind(**{self.__func__.parameters[0]: self.__self__}, **fixed)
 
     def cache_info(self) -> CacheInfo:
         """``CompiledFunction.cache_info``."""

@@ -43,8 +43,10 @@ class Lowered:
         width: int,
         target: Target,
         operands: tuple[OperandNote, ...],
+        caller: Callable[..., Any],
     ) -> None:
         self._function = function
+        self._caller = caller
         self._program = program
         self._width = width
         self._target = target
@@ -102,7 +104,7 @@ class Lowered:
         )
         return explain_text(report)
 
-    def reference(self, *args: Any, **kwargs: Any) -> Any:
+    def reference(self, /, *args: Any, **kwargs: Any) -> Any:
         """Evaluate the traced program in NumPy, by brute force.
 
         ``args`` are as in a call and may have other extents. Returns what the call would return,
@@ -117,7 +119,7 @@ class Lowered:
         Raises ``DeviceError`` when the target is cuda and no device can be used.
         """
         self._function.compile_now(self._program, self._width, self._target)
-        return self._function
+        return self._caller
 
 
 def make_report(

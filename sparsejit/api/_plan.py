@@ -56,7 +56,7 @@ class Plan:
         self._fixed = _fixed(fixed, function.options.check)
         self._open = tuple(name for name in function.parameters if name not in fixed)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         named = dict(zip(self._open, args, strict=False))
         if len(args) > len(self._open):
             raise TypeError(
@@ -70,7 +70,7 @@ class Plan:
         prepared = {key: part for whole in fixed.values() for key, part in whole.prepared.items()}
         return self._function.call_named({**values, **named, **kwargs}, prepared)
 
-    def update(self, **fixed: Any) -> None:
+    def update(self, /, **fixed: Any) -> None:
         """Replace fixed arguments; their values are copied now.
 
         Raises ``ValueError`` for a name that is not fixed.

@@ -61,11 +61,11 @@ class Signature:
         bound.apply_defaults()
         return self._bound(bound.arguments, is_method)
 
-    def bind_named(self, named: Mapping[str, Any]) -> Bound:
+    def bind_named(self, named: Mapping[str, Any], *, is_method: bool = False) -> Bound:
         """Bind arguments that are all given by name, also positional ones."""
         found = {name: named[name] for name in self.names if name in named}
         if self._is_plain and len(found) == len(named) == len(self.names):
-            return self._bound(found, False)
+            return self._bound(found, is_method)
         for name, parameter in self._signature.parameters.items():
             is_variable = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
             if name not in found and parameter.default is parameter.empty and not is_variable:
@@ -75,7 +75,7 @@ class Signature:
             raise TypeError(f"got an unexpected keyword argument {unknown[0]!r}")
         bound = inspect.BoundArguments(self._signature, found)
         bound.apply_defaults()
-        return self._bound(bound.arguments, False)
+        return self._bound(bound.arguments, is_method)
 
     def _bound(self, named: Mapping[str, Any], is_method: bool) -> Bound:
         operands = Operands()

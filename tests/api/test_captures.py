@@ -186,6 +186,26 @@ def test_bound_methods_can_be_looked_at() -> None:
     assert model.forward.cache_info() == Model.forward.cache_info()
 
 
+def test_methods_can_be_bound_and_compiled() -> None:
+    model = Model(np.array([1.0, 2.0]))
+    plan = model.forward.bind(x=np.ones(2))
+    assert plan().tolist() == [2.0, 3.0]
+    model.weights = np.array([3.0, 4.0])
+    assert plan().tolist() == [4.0, 5.0]
+    call = model.forward.lower(np.ones(2)).compile()
+    assert call(np.ones(2)).tolist() == [4.0, 5.0]
+
+
+def test_arrays_of_texts_are_no_operands() -> None:
+    names = np.array(["first", "second"])
+
+    @sparse_jit(target="interpreter")
+    def f(x: Any) -> Any:
+        return x * len(names[0]) + names.size
+
+    assert f(np.ones(2)).tolist() == [7.0, 7.0]
+
+
 def test_a_captured_argument_is_the_same_value() -> None:
     y = np.array([1.0, 2.0])
 

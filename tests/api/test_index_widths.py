@@ -1,0 +1,115 @@
+"""Index widths of results: 32 bits where everything is sure to fit, 64 where it may not."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparsejit as sj
+from sparsejit import sparse_jit
+from sparsejit.api._widths import index_width, leaves_width_open
+from sparsejit.ir.build import TensorBuilder
+from sparsejit.ir.ops import BinaryOp
+from sparsejit.ir.scalar import Arg, Binary, Const, ScalarExpr, Select, Stored
+from sparsejit.ir.tensor import TensorFunc
+from sparsejit.ir.types import DType
+
+F64 = DType.FLOAT64
+MUL, ADD = Binary(BinaryOp.MUL, Arg(0), Arg(1)), Binary(BinaryOp.ADD, Arg(0), Arg(1))
+BIG = 2**31
+
+
+def elementwise(body: ScalarExpr, *formats: sj.Format, out: sj.Format = sj.CSR) -> TensorFunc:
+    builder = TensorBuilder("f")
+    params = [builder.param(f"p{k}", ("m", "n"), F64, fmt) for k, fmt in enumerate(formats)]
+    kind = builder.tensor_type(("m", "n"), F64, out)
+    destination = (builder.empty(kind), (0, 1))
+    inputs = [(param, (0, 1)) for param in params]
+    return builder.finish(builder.generic(inputs, destination, body))
+
+
+def matmul(out: sj.Format = sj.CSR) -> TensorFunc:
+    builder = TensorBuilder("f")
+    a, b = builder.param("A", ("m", "k"), F64, sj.CSR), builder.param("B", ("k", "n"), F64, sj.CSR)
+    kind = builder.tensor_type(("m", "n"), F64, out)
+    body = Binary(BinaryOp.ADD, Arg(2), MUL)
+    destination = (builder.empty(kind), (0, 2))
+    return builder.finish(builder.generic([(a, (0, 1)), (b, (1, 2))], destination, body))
+
+
+CSR = sj.CSR
+WHERE = Select(Stored(0), Arg(1), Const(0.0, F64))
+
+
+@pytest.mark.parametrize(
+    ("func", "numbers", "stored", "width"),
+    [
+        # (m, n) and the stored counts of the operands
+        (elementwise(MUL, CSR, CSR), (9, 9), (5, 5), 32),
+        (elementwise(MUL, CSR, CSR), (9, BIG), (5, 5), 64),
+        (elementwise(MUL, CSR, CSR), (BIG - 1, BIG - 1), (5, 5), 32),
+        (elementwise(ADD, CSR, CSR), (10**6, 10**6), (2**30, 2**30 - 1), 32),
+        (elementwise(ADD, CSR, CSR), (10**6, 10**6), (2**30, 2**30), 64),
+        # the count is never above the number of coordinates
+        (elementwise(ADD, CSR, CSR), (10**4, 10**4), (2**30, 2**30), 32),
+        # what is dense stores everything where nothing annihilates it
+        (elementwise(MUL, CSR, sj.Dense(2)), (10**6, 10**6), (5, 10**12), 32),
+        (elementwise(ADD, CSR, sj.Dense(2)), (10**6, 10**6), (5, 10**12), 64),
+        (elementwise(WHERE, CSR, sj.Dense(2)), (10**6, 10**6), (5, 10**12), 32),
+        # an entry of a block format brings its block along
+        (elementwise(MUL, CSR, CSR, out=sj.BSR(8, 8)), (10**6, 10**6), (2**24, 1), 32),
+        (elementwise(MUL, CSR, CSR, out=sj.BSR(8, 8)), (10**6, 10**6), (2**26, 1), 64),
+        # named widths are not chosen
+        (elementwise(MUL, CSR, CSR, out=CSR.with_widths(32, 32)), (9, BIG), (5, 5), 32),
+        # (m, k, n): each entry of A meets at most n columns, each of B at most m rows
+        (matmul(), (10, 10, 10), (50, 50), 32),
+        (matmul(), (10**6, 10**6, 10**6), (1000, 1000), 32),
+        (matmul(), (10**6, 10**6, 10**6), (1100, 1100), 64),
+    ],
+)
+def test_the_bound(
+    func: TensorFunc, numbers: Sequence[int], stored: Sequence[int], width: int
+) -> None:
+    assert index_width(func, numbers, stored) == width
+
+
+def test_dense_functions_leave_nothing_open() -> None:
+    assert not leaves_width_open(elementwise(ADD, CSR, CSR, out=sj.Dense(2)))
+    assert not leaves_width_open(elementwise(ADD, CSR, CSR, out=CSR.with_widths(64, 32)))
+    assert leaves_width_open(elementwise(ADD, CSR, CSR))
+
+
+def vector(extent: int, at: Sequence[int]) -> Any:
+    coordinates = np.array(at, np.int64)
+    positions = np.array([0, len(at)], np.int64)
+    values = np.arange(1.0, len(at) + 1)
+    return sj.SparseTensor(sj.SparseVector, (extent,), (positions,), (coordinates,), values)
+
+
+def test_a_large_extent_needs_64_bits() -> None:
+    f = sparse_jit(lambda x: x * 2, target="interpreter")
+    result = f(vector(2**40, [5, 2**39]))
+    assert result.shape == (2**40,)
+    assert result.coordinates[0].tolist() == [5, 2**39]
+    assert result.coordinates[0].dtype == np.int64
+    small = f(vector(100, [5, 7]))
+    assert small.coordinates[0].dtype == np.int32
+    assert f.cache_info().traces == 1
+    assert f.cache_info().compiles == 2
+    assert "index width of results: 32 bits" in f.explain()
+
+
+def test_widths_asked_for_are_kept() -> None:
+    x = vector(100, [5, 7])
+    for pos, crd in ((8, 16), (32, 64), (64, 8)):
+        f = sparse_jit(
+            lambda x: x * 2, output=sj.SparseVector.with_widths(pos, crd), target="interpreter"
+        )
+        try:
+            result = f(x)
+        except sj.errors.UnsupportedError:
+            continue
+        assert result.positions[0].dtype.itemsize * 8 == pos
+        assert result.coordinates[0].dtype.itemsize * 8 == crd
+        np.testing.assert_array_equal(result.to_numpy(), x.to_numpy() * 2)
