@@ -76,22 +76,33 @@ def signature_of(func: LoopFunc) -> Signature:
 def _converter(param: Memref | Var) -> Callable[[Any], Any]:
     is_half = param.dtype in _HALVES
     dtype = numpy_dtype(param.dtype)
+    ndarray, bits = np.ndarray, np.uint16
     match param:
         case Var():
             scalar = dtype.type
-            return (lambda value: scalar(value).view(np.uint16)) if is_half else scalar
+            return (lambda value: scalar(value).view(bits)) if is_half else scalar
         case Memref(name, _, rank, _):
 
-            def checked(argument: Any) -> Any:
+            def refused(argument: Any) -> TensorTypeError:
                 if not isinstance(argument, np.ndarray):
                     kind = type(argument).__name__
-                    raise TensorTypeError(f"'{name}' must be an array, not of type {kind}")
-                if argument.dtype != dtype or argument.ndim != rank:
-                    raise TensorTypeError(
-                        f"'{name}' must be an array of {dtype} and rank {rank}, "
-                        f"not of {argument.dtype} and rank {argument.ndim}"
+                    return TensorTypeError(f"'{name}' must be an array, not of type {kind}")
+                return TensorTypeError(
+                    f"'{name}' must be an array of {dtype} and rank {rank}, "
+                    f"not of {argument.dtype} and rank {argument.ndim}"
+                )
+
+            def checked(argument: Any) -> Any:
+                if type(argument) is ndarray and argument.dtype is dtype:  # nearly all calls
+                    fits = argument.ndim == rank
+                else:
+                    fits = isinstance(argument, ndarray) and (argument.dtype, argument.ndim) == (
+                        dtype,
+                        rank,
                     )
-                return argument.view(np.uint16) if is_half else argument
+                if not fits:
+                    raise refused(argument)
+                return argument.view(bits) if is_half else argument
 
             return checked
         case _:

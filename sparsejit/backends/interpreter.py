@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from sparsejit.backends._arguments import Signature, signature_of
 from sparsejit.backends.base import Kernel, KernelSource
+from sparsejit.backends.disk_cache import digest
 from sparsejit.backends.python_source import emit_python
 from sparsejit.ir.loops import LoopFunc
 
@@ -83,8 +84,7 @@ class InterpreterBackend:
 
 def register_source(source: KernelSource) -> str:
     """Make the text known to ``linecache`` and return the file name it has there."""
-    number = abs(hash(source.text))
-    filename = f"<sparsejit {source.entry} {number:x}>"
+    filename = f"<sparsejit {source.entry} {digest(source.text)[:12]}>"
     linecache.cache[filename] = (
         len(source.text),
         None,

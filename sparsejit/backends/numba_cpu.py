@@ -16,8 +16,6 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
-import numpy as np
-
 from sparsejit.backends import support
 from sparsejit.backends._arguments import Signature, signature_of
 from sparsejit.backends._unsigned_indices import with_unsigned_indices
@@ -27,7 +25,7 @@ from sparsejit.backends.interpreter import register_source
 from sparsejit.backends.python_source import emit_python
 from sparsejit.errors import BackendError
 from sparsejit.ir.loop_walk import all_statements
-from sparsejit.ir.loops import For, LoopFunc, Store
+from sparsejit.ir.loops import For, LoopFunc, Memref, Store
 from sparsejit.ir.ops import BinaryOp
 
 __all__ = ["CacheCounts", "NumbaBackend", "NumbaKernel", "jitted_support", "support_key"]
@@ -49,23 +47,19 @@ class CacheCounts:
 class NumbaKernel:
     """A kernel; each combination of array layouts is compiled once."""
 
-    __slots__ = ("_dispatcher", "_ready", "_signature", "_source")
+    __slots__ = ("_arrays", "_dispatcher", "_ready", "_signature", "_source")
 
     def __init__(self, dispatcher: Any, signature: Signature, source: KernelSource) -> None:
         self._dispatcher = dispatcher
         self._signature = signature
         self._source = source
+        params = enumerate(source.func.params)
+        self._arrays = [place for place, param in params if isinstance(param, Memref)]
         self._ready: set[tuple[int, ...]] = set()
 
     def __call__(self, arguments: Sequence[object]) -> tuple[object, ...]:
         converted = self._signature.numpy_arguments(arguments)
-        layouts = tuple(
-            [
-                argument.flags.num & ~_OWNDATA
-                for argument in converted
-                if isinstance(argument, np.ndarray)
-            ]
-        )
+        layouts = tuple([converted[place].flags.num & ~_OWNDATA for place in self._arrays])
         if layouts not in self._ready:
             self._compile(converted)
             self._ready.add(layouts)

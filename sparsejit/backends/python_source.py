@@ -210,13 +210,21 @@ class _Writer:
                 self.nested(head, self.range_of(lower, upper), body)
             case While(condition, body):
                 self.nested("while", expression(condition, self.names), body)
-            case If(condition, then, orelse):
-                self.nested("if", expression(condition, self.names), then)
-                if orelse:
-                    self.line("else:")
-                    self._inside(orelse)
+            case If():
+                self.branch("if", stmt)
             case _:
                 assert_never(stmt)
+
+    def branch(self, keyword: str, stmt: If) -> None:
+        self.nested(keyword, expression(stmt.condition, self.names), stmt.then)
+        match stmt.orelse:
+            case ():
+                pass
+            case (If() as other,):
+                self.branch("elif", other)
+            case orelse:
+                self.line("else:")
+                self._inside(orelse)
 
     def whole_arrays(self, stmt: Copy | Scan | Trim | Sort | Assemble) -> None:
         names = self.names

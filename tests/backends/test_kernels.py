@@ -10,12 +10,26 @@ import pytest
 from numpy.typing import NDArray
 
 from sparsejit.backends import BACKENDS
+from sparsejit.backends.numba_cpu import NumbaBackend
+from sparsejit.backends.python_source import emit_python
 from sparsejit.errors import BackendError, TensorTypeError
-from sparsejit.ir.loops import Alloc, Copy, DimOf, For, Let, Store, Var
+from sparsejit.ir.loops import Alloc, Assign, Copy, DimOf, For, Let, Store, Var
+from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.types import DType
 from sparsejit.ir.verify_loops import verify_loops
 from tests.backends.loop_programs import PROGRAMS
-from tests.backends.loop_writing import F64, function, index, load, memref, run, var
+from tests.backends.loop_writing import (
+    F64,
+    add,
+    binary,
+    function,
+    index,
+    load,
+    memref,
+    number,
+    run,
+    var,
+)
 
 
 def _same(actual: NDArray[Any], expected: NDArray[Any]) -> None:
@@ -128,3 +142,35 @@ def test_the_interpreter_shows_what_was_never_written() -> None:
     floats, integers = run("interpreter", function("f", [], body, y, z))
     assert np.isnan(floats).all()
     assert (integers == np.int32(-0x5A5A5A5B)).all()
+
+
+def test_reassociation_keeps_nan_inf_and_the_rest_of_the_formula() -> None:
+    x, total, rest = memref("x"), memref("total"), memref("rest")
+    i, s = var("i"), var("s", F64)
+    huge = number(1e16)
+    shifted = binary(BinaryOp.SUB, add(load(x, i), huge), huge)
+    step = (Assign(s, add(s, load(x, i))), Store(rest, (i,), shifted))
+    body = (
+        Alloc(total, (index(1),)),
+        Alloc(rest, (DimOf(x, 0),)),
+        Let(s, number(0.0), mutable=True),
+        For(i, index(0), DimOf(x, 0), step, reductions=((s, BinaryOp.ADD),)),
+        Store(total, (index(0),), s),
+    )
+    func = function("f", [x], body, total, rest)
+    kernel = NumbaBackend(reassociate=True).load(emit_python(func))
+    for special in ([], [np.inf], [np.inf, -np.inf], [np.nan], [-np.inf, 1.0]):
+        array = np.ones(101)
+        array[: len(special)] = special
+        results: Any = kernel([array])
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_array_equal(results[0][0], array.sum())
+        np.testing.assert_array_equal(results[1], (array + 1e16) - 1e16)
+
+
+def test_a_traceback_of_the_interpreter_shows_the_generated_line() -> None:
+    x = memref("x")
+    func = function("oops", [x], [Store(x, (index(7),), number(1.0))])
+    with pytest.raises(IndexError) as caught:
+        run("interpreter", func, np.zeros(3))
+    assert "x[7] = 1.0" in str(caught.getrepr())
