@@ -8,7 +8,9 @@ import importlib.util
 import os
 import shutil
 import tempfile
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -59,6 +61,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for marker, reason in missing.items():
             if reason and item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print what tests counted with ``record_property("count of ...", (what, number))``, summed."""
+    totals: dict[str, Counter[str]] = {}
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            for name, value in getattr(report, "user_properties", ()):
+                if name.startswith("count of ") and getattr(report, "when", "") == "call":
+                    what, number = value
+                    totals.setdefault(name, Counter())[what] += number
+    for name, counts in sorted(totals.items()):
+        listed = ", ".join(f"{number} {what}" for what, number in counts.items())
+        terminalreporter.write_line(f"{name}: {listed}")
 
 
 @pytest.fixture(scope="module")
