@@ -24,6 +24,7 @@ from sparsejit.api._reference_call import reference_of
 from sparsejit.api._run import run_compiled
 from sparsejit.api._signature import Signature
 from sparsejit.api._target import Target, backend_of, check_num_threads, choose_target, refuse_cuda
+from sparsejit.debug import logger
 from sparsejit.errors import TensorTypeError, VerificationError
 from sparsejit.explain import OperandNote, explain_text
 from sparsejit.pipeline import default_pipeline
@@ -164,6 +165,7 @@ class CompiledFunction:
             # A new list: other threads may be reading the old one.
             self._programs[key] = [*self._programs.get(key, ()), program]
             self._traces += 1
+            logger.debug("traced %s in %.1f ms", self.__name__, program.seconds * 1e3)
             return *found, False
 
     def _compiled(self, program: Program, width: int, target: Target) -> Compiled:
@@ -178,6 +180,7 @@ class CompiledFunction:
                 refuse_cuda()
             made = program.compile(width, backend, self.options)
             self._compiles += 1
+            logger.debug("compiled %s in %.1f ms", self.__name__, made.seconds * 1e3)
             return made
 
     # ------------------------------------------------------------ looking

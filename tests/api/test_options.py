@@ -140,6 +140,15 @@ def test_dump_writes_the_levels(
         sparse_jit(double, target="interpreter")(np.ones(2))
 
 
+def test_tracing_and_compiling_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    made = sparse_jit(double, target="interpreter")
+    with caplog.at_level("DEBUG", logger="sparsejit"):
+        made(np.ones(2))
+        made(np.ones(3))
+    texts = [record.getMessage().rpartition(" in ")[0] for record in caplog.records]
+    assert texts == ["traced double", "compiled double"]
+
+
 def test_cuda_without_a_device_says_what_is_missing() -> None:
     made = sparse_jit(double, target="cuda")
     x = np.ones(3)
