@@ -15,6 +15,7 @@ from sparsejit.ir.scalar import Arg, Binary, Cast, ScalarExpr, Select, Unary
 from sparsejit.ir.tensor import Generic, TensorFunc
 from sparsejit.ir.types import DType
 from sparsejit.ir.walk import all_ops
+from sparsejit.runtime.probe import NO_GPU_CODE
 from sparsejit.tensors import Operand
 
 __all__ = ["IntegerRange", "check_output_positions", "integer_ranges", "refuse_device_operands"]
@@ -90,5 +91,5 @@ def refuse_device_operands(operands: Sequence[Operand], names: Sequence[str]) ->
             raise UnsupportedError(
                 f"argument {name!r} lies on the device",
                 hint="pass a copy on the host: .get() of a CuPy array",
-                reasons=("this version of sparsejit generates no GPU code",),
+                reasons=(NO_GPU_CODE,),
             )

@@ -18,6 +18,7 @@ from sparsejit.ir.loop_printing import print_loops
 from sparsejit.ir.mlir import print_mlir
 from sparsejit.ir.printing import print_tensor
 from sparsejit.runtime.probe import NO_GPU_CODE
+from sparsejit.runtime.probe import NO_GPU_CODE
 
 if TYPE_CHECKING:
     from sparsejit.api._function import CompiledFunction
