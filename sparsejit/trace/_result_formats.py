@@ -237,6 +237,8 @@ def _is_scipy(fmt: Format) -> bool:
 
     A mixture of such matrices is CSR, as a user expects.
     """
+    if fmt.ndim != 2:
+        return False
     named = (CSR, CSC, DIA, COO(2))
     return fmt in named or _transposed(fmt) in named or _blocks(fmt) is not None
 

@@ -6,14 +6,19 @@ and how it leaves the caller's arrays must be what NumPy does.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+import pytest
+from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 import sparsejit.trace as sj
 from sparsejit.formats import COO, CSC, CSR, SparseVector
+from sparsejit.trace import _array
+from sparsejit.trace._array import content_of
+from sparsejit.trace._emit import accumulate
 from tests.trace.harness import Operand, check
 
 # A program has vectors of extent n and matrices of extents n, n, by number; new ones are appended.
@@ -103,7 +108,7 @@ class Machine:
         self.matrices.append(self.m(a).T)
 
     def reduce(self, op: str, a: int) -> None:
-        if op == "max" and not self.extent:
+        if op in ("max", "mean") and not self.extent:  # NumPy refuses, or warns
             op = "sum"
         self.vectors.append(getattr(self.m(a), op)(axis=a % 2))
 
@@ -184,9 +189,8 @@ def operands(draw: st.DrawFn) -> list[Operand]:
     ]
 
 
-@given(operands(), st.lists(instructions(), min_size=1, max_size=8))
-@settings(max_examples=150)
-def test_random_program(given_operands: list[Operand], program: list[Instruction]) -> None:
+def agrees(given_operands: list[Operand], program: list[Instruction]) -> bool:
+    """Trace and compare; an ``AssertionError`` says where they differ."""
     extent = given_operands[0].dense.shape[0]
 
     def run(kind: type[Machine], x: Any, y: Any, D: Any, v: Any, A: Any, B: Any) -> Any:
@@ -201,3 +205,51 @@ def test_random_program(given_operands: list[Operand], program: list[Instruction
         return run(ArrayMachine, x, y, D, v, A, B)
 
     check(fn, *given_operands, expected=expected, rtol=1e-9)
+    return True
+
+
+programs = st.lists(instructions(), min_size=1, max_size=8)
+
+
+@given(operands(), programs)
+@settings(max_examples=150)
+def test_random_program(given_operands: list[Operand], program: list[Instruction]) -> None:
+    assert agrees(given_operands, program)
+
+
+def lost_slice(trace: Any, source: Any, dest: Any, view: Any) -> Any:
+    return dest
+
+
+def stale_view(trace: Any, cell: Any) -> Any:
+    """Read the content that the cell had when it was first read."""
+    return trace.__dict__.setdefault("first", {}).setdefault(id(cell), content_of(trace, cell))
+
+
+def adding(trace: Any, term: Any, *rest: Any) -> Any:
+    return accumulate(trace, replace(term, negated=False), *rest)
+
+
+FAULTS: dict[str, tuple[Any, str, Any]] = {
+    "a slice that is assigned is lost": (_array, "_insert", lost_slice),
+    "a name shows an old content": (_array, "content_of", stale_view),
+    "a difference is a sum": (_array, "accumulate", adding),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_generator_finds_faults(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, name, broken = FAULTS[fault]
+    monkeypatch.setattr(module, name, broken)
+
+    def differs(case: tuple[list[Operand], list[Instruction]]) -> bool:
+        try:
+            return not agrees(*case)
+        except AssertionError:
+            return True
+
+    find(
+        st.tuples(operands(), programs),
+        differs,
+        settings=settings(max_examples=400, phases=[Phase.generate]),
+    )
