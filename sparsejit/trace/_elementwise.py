@@ -63,13 +63,31 @@ def where(condition: Any, x: Any, y: Any) -> Any:
 
 
 def minimum(x: Any, y: Any) -> Any:
-    """The smaller of two operands, elementwise: ``np.minimum`` (nan wins)."""
+    """The smaller of two operands, elementwise: ``np.minimum`` (nan wins).
+
+    >>> import numpy as np
+    >>> import sparsejit as sj
+    >>> @sj.sparse_jit(target="interpreter")
+    ... def capped(x):
+    ...     return sj.minimum(x, 2)
+    >>> capped(np.array([1, 5]))
+    array([1, 2])
+    """
     trace = require_trace("minimum")
     return elementwise(trace, lambda parts: apply(np.minimum, parts), (x, y))
 
 
 def maximum(x: Any, y: Any) -> Any:
-    """The larger of two operands, elementwise: ``np.maximum`` (nan wins)."""
+    """The larger of two operands, elementwise: ``np.maximum`` (nan wins).
+
+    >>> import numpy as np
+    >>> import sparsejit as sj
+    >>> @sj.sparse_jit(target="interpreter")
+    ... def relu(x):
+    ...     return sj.maximum(x, 0)
+    >>> relu(np.array([-1, 5]))
+    array([0, 5])
+    """
     trace = require_trace("maximum")
     return elementwise(trace, lambda parts: apply(np.maximum, parts), (x, y))
 

@@ -100,32 +100,86 @@ def sum(
 def prod(
     a: Any, axis: Any = None, *, over: Any = None, dtype: Any = None, keepdims: bool = False
 ) -> Any:
-    """The product over axes or indices; see ``sum``."""
+    """The product over axes or indices; see ``sum``.
+
+    >>> import numpy as np
+    >>> import sparsejit as sj
+    >>> @sj.sparse_jit(target="interpreter")
+    ... def product(x):
+    ...     return sj.prod(x)
+    >>> float(product(np.array([2.0, 3.0])))
+    6.0
+    """
     return reduction("prod", a, axis, over, keepdims, dtype)
 
 
 def min(a: Any, axis: Any = None, *, over: Any = None, keepdims: bool = False) -> Any:
-    """The minimum over axes or indices; what is not stored counts. See ``sum``."""
+    """The minimum over axes or indices; what is not stored counts. See ``sum``.
+
+    >>> import numpy as np
+    >>> import sparsejit as sj
+    >>> @sj.sparse_jit(target="interpreter")
+    ... def least(A):
+    ...     return sj.min(A, axis=1)
+    >>> least(np.array([[3, 1], [4, 5]]))
+    array([1, 4])
+    """
     return reduction("min", a, axis, over, keepdims, None)
 
 
 def max(a: Any, axis: Any = None, *, over: Any = None, keepdims: bool = False) -> Any:
-    """The maximum over axes or indices; what is not stored counts. See ``sum``."""
+    """The maximum over axes or indices; what is not stored counts. See ``sum``.
+
+    >>> import numpy as np
+    >>> import sparsejit as sj
+    >>> @sj.sparse_jit(target="interpreter")
+    ... def largest(A):
+    ...     return sj.max(A, axis=0)
+    >>> largest(np.array([[3, 1], [4, 5]]))
+    array([4, 5])
+    """
     return reduction("max", a, axis, over, keepdims, None)
 
 
 def any(a: Any, axis: Any = None, *, over: Any = None, keepdims: bool = False) -> Any:
-    """Whether any element is not zero, over axes or indices. See ``sum``."""
+    """Whether any element is not zero, over axes or indices. See ``sum``.
+
+    >>> import numpy as np
+    >>> import sparsejit as sj
+    >>> @sj.sparse_jit(target="interpreter")
+    ... def occupied(A):
+    ...     return sj.any(A, axis=1)
+    >>> occupied(np.array([[0, 1], [0, 0]]))
+    array([ True, False])
+    """
     return reduction("any", a, axis, over, keepdims, None)
 
 
 def all(a: Any, axis: Any = None, *, over: Any = None, keepdims: bool = False) -> Any:
-    """Whether all elements are not zero, over axes or indices. See ``sum``."""
+    """Whether all elements are not zero, over axes or indices. See ``sum``.
+
+    >>> import numpy as np
+    >>> import sparsejit as sj
+    >>> @sj.sparse_jit(target="interpreter")
+    ... def full(A):
+    ...     return sj.all(A, axis=1)
+    >>> full(np.array([[2, 1], [0, 1]]))
+    array([ True, False])
+    """
     return reduction("all", a, axis, over, keepdims, None)
 
 
 def mean(a: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
-    """The mean over axes of an array: ``np.mean``, unstored entries included."""
+    """The mean over axes of an array: ``np.mean``, unstored entries included.
+
+    >>> import numpy as np
+    >>> import sparsejit as sj
+    >>> @sj.sparse_jit(target="interpreter")
+    ... def average(x):
+    ...     return sj.mean(x)
+    >>> float(average(np.array([1, 2])))
+    1.5
+    """
     return reduction("mean", a, axis, None, keepdims, dtype)
 
 
