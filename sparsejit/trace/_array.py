@@ -19,7 +19,7 @@ from sparsejit.trace._context import Cell, Deferred, Trace, Unassigned, check_al
 from sparsejit.trace._emit import Term, accumulate, elementwise_into, fresh
 from sparsejit.trace._locations import caller
 from sparsejit.trace._pointwise import Pointwise, cast, of_value, size_of, substituted
-from sparsejit.trace._views import View, whole
+from sparsejit.trace._views import Picked, View, whole
 
 __all__ = ["Array", "content_of", "force_cell"]
 
@@ -231,7 +231,7 @@ def _affine_index(trace: Trace, view: View, shape: Sequence[AffineExpr]) -> list
     (``A[:2]``): a loop that ends early is no map.
     """
     made: list[AffineExpr] = []
-    for d, (picked, extent) in enumerate(zip(view.picked, shape, strict=True)):
+    for d, picked in enumerate(view.picked):
         offset = picked.offset
         if not isinstance(offset, Constant):
             offset = Constant(trace.pin(offset, "a slice of a sparse tensor from its end"))
@@ -239,14 +239,22 @@ def _affine_index(trace: Trace, view: View, shape: Sequence[AffineExpr]) -> list
         if place is None:
             made.append(offset)
             continue
-        if (
-            offset == Constant(0)
-            and picked.stride == 1
-            and not trace.extents.same(picked.size, extent)
+        # Of a diagonal, one dimension that is whole, or walked by a map, ends the loop.
+        if not any(
+            _is_all(trace, view.picked[k], shape[k]) or not _is_head(view.picked[k])
+            for k in view.axes[place]
         ):
             return None
         made.append(add(mul(Constant(picked.stride), Dim(place)), offset))
     return made
+
+
+def _is_head(picked: Picked) -> bool:
+    return picked.offset == Constant(0) and picked.stride == 1
+
+
+def _is_all(trace: Trace, picked: Picked, extent: AffineExpr) -> bool:
+    return _is_head(picked) and trace.extents.same(picked.size, extent)
 
 
 def _base_index(view: View) -> tuple[AffineExpr, ...]:

@@ -229,7 +229,9 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
             trace, view, shift, pick(trace.extents, view.shape[shift], Constant(abs(offset)))
         )
     rows, columns = view.shape[first], view.shape[second]
-    shorter = rows if trace.extents.holds(difference(columns, rows)) else columns
+    shorter = rows
+    if not trace.extents.unify(rows, columns):  # a square matrix is taken for one in later calls
+        shorter = rows if trace.extents.holds(difference(columns, rows)) else columns
     for axis in (first, second):
         view = _cut(trace, view, axis, Picked(Constant(0), trace.extents.resolve(shorter)))
     return array.viewed(view.diagonal(first, second))
