@@ -32,11 +32,19 @@ from sparsejit.ir.scalar import (
 from sparsejit.ir.tensor import Convert, Generic, Value
 from sparsejit.ir.types import DType, IteratorType, TensorType
 from sparsejit.trace._context import Trace
-from sparsejit.trace._pointwise import Pointwise, cast, of_value, pruned, substituted
+from sparsejit.trace._pointwise import (
+    Access,
+    Pointwise,
+    cast,
+    of_value,
+    pruned,
+    renumbered,
+    substituted,
+)
 from sparsejit.trace._result_formats import Layout, absent_fill, result_layout
 from sparsejit.trace._ufuncs import apply
 
-__all__ = ["Term", "accumulate", "elementwise_into", "fresh", "fresh_sum", "summed"]
+__all__ = ["Term", "accumulate", "elementwise_into", "fold_into", "fresh", "fresh_sum", "summed"]
 
 Body = Callable[[ScalarExpr, ScalarExpr], ScalarExpr]
 
@@ -75,6 +83,20 @@ def _generic(
 ) -> Value:
     """Append a ``Generic`` whose element is ``body(out, element of part)``."""
     part = pruned(part)
+    element = body(Arg(len(part.accesses)), part.body)
+    return _append(trace, part.accesses, element, loops, dest, dest_index, location)
+
+
+def _append(
+    trace: Trace,
+    accesses: Sequence[Access],
+    element: ScalarExpr,
+    loops: Loops,
+    dest: Value,
+    dest_index: tuple[AffineExpr, ...],
+    location: Location | None,
+) -> Value:
+    """Append a ``Generic``; ``element`` speaks of variables, the operation of loops."""
     numbers: dict[int, AffineExpr] = {variable: Dim(n) for n, variable in enumerate(loops.order)}
 
     def leaf(inner: ScalarExpr) -> ScalarExpr:
@@ -83,7 +105,7 @@ def _generic(
         return inner
 
     count = len(loops.order)
-    indices = (*(access.index for access in part.accesses), dest_index)
+    indices = (*(access.index for access in accesses), dest_index)
     maps = tuple(
         AffineMap(count, tuple(substitute(expr, numbers) for expr in index)) for index in indices
     )
@@ -91,10 +113,10 @@ def _generic(
     kinds = tuple(
         IteratorType.PARALLEL if n in written else IteratorType.REDUCTION for n in range(count)
     )
-    element = body(Arg(len(part.accesses)), map_leaves(part.body, leaf))
     result = trace.value(dest.type)
-    inputs = tuple(access.value for access in part.accesses)
-    op = Generic(result, inputs, dest, maps, kinds, loops.extents, element, location)
+    inputs = tuple(access.value for access in accesses)
+    body = map_leaves(element, leaf)
+    op = Generic(result, inputs, dest, maps, kinds, loops.extents, body, location)
     trace.ops.append(op)
     return result
 
@@ -156,6 +178,31 @@ def accumulate(
     loops = Loops(order, tuple(extents[v] for v in order))
     body = _combined(term, dest.type.dtype)
     return _generic(trace, term.part, loops, dest, dest_index, body, location)
+
+
+def fold_into(
+    trace: Trace,
+    part: Pointwise,
+    reduced: Sequence[int],
+    out: Value,
+    extents: Mapping[int, AffineExpr],
+    dest: Value,
+    location: Location | None,
+) -> Value:
+    """Replace each element of ``dest``, one after the other over ``reduced``, by ``part``.
+
+    ``part`` reads the element as that of ``out``, which stands for it. It need not be a reduction
+    that could run in another order.
+    """
+    part = pruned(part)
+    rank, inputs = dest.type.rank, [access for access in part.accesses if access.value != out]
+    places = [
+        len(inputs) if access.value == out else inputs.index(access) for access in part.accesses
+    ]
+    order = (*range(rank), *reduced)
+    loops = Loops(order, tuple(extents[v] for v in order))
+    element = renumbered(part.body, places)
+    return _append(trace, inputs, element, loops, dest, _identity_index(rank), location)
 
 
 def _identity_index(rank: int) -> tuple[AffineExpr, ...]:

@@ -39,7 +39,10 @@ __all__ = [
     "cast",
     "constant_of",
     "join",
+    "nodes",
     "of_value",
+    "pruned",
+    "renumbered",
     "select",
     "size_of",
     "substituted",
@@ -123,11 +126,13 @@ def join(parts: Sequence[Pointwise]) -> tuple[tuple[ScalarExpr, ...], tuple[Acce
     bodies: list[ScalarExpr] = []
     for part in parts:
         places = [numbers.setdefault(access, len(numbers)) for access in part.accesses]
-        bodies.append(_renumbered(part.body, places))
+        bodies.append(renumbered(part.body, places))
     return tuple(bodies), tuple(numbers)
 
 
-def _renumbered(body: ScalarExpr, places: Sequence[int]) -> ScalarExpr:
+def renumbered(body: ScalarExpr, places: Sequence[int]) -> ScalarExpr:
+    """Return ``body`` with operand ``k`` being operand ``places[k]``."""
+
     def leaf(inner: ScalarExpr) -> ScalarExpr:
         match inner:
             case Arg(index):
@@ -203,7 +208,7 @@ def pruned(part: Pointwise) -> Pointwise:
         return part
     places = [sum(k in used for k in range(number)) for number in range(len(part.accesses))]
     kept = tuple(access for k, access in enumerate(part.accesses) if k in used)
-    return replace(part, body=_renumbered(part.body, places), accesses=kept)
+    return replace(part, body=renumbered(part.body, places), accesses=kept)
 
 
 def nodes(expr: ScalarExpr) -> Iterator[ScalarExpr]:

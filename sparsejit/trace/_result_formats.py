@@ -17,11 +17,12 @@ from sparsejit.affine import AffineExpr, Dim, FloorDiv, as_linear, dims_of, subs
 from sparsejit.formats import BSR, COO, CSC, CSR, DIA, Dense, Format, Level, LevelKind, LevelType
 from sparsejit.ir.fold import identity_const, zero_of
 from sparsejit.ir.ops import BinaryOp
-from sparsejit.ir.scalar import Const, ScalarExpr, Select, Stored
+from sparsejit.ir.scalar import Const, Nothing, ScalarExpr, Select, Stored
 from sparsejit.ir.simplify import Known, Missing, NoValue, Partial, simplify_absence
-from sparsejit.trace._pointwise import Access, Pointwise
+from sparsejit.trace._entries import has_nothing
+from sparsejit.trace._pointwise import Access, Pointwise, nodes
 
-__all__ = ["Layout", "absent_fill", "permuted", "result_layout"]
+__all__ = ["Layout", "absent_fill", "entries_layout", "permuted", "result_layout"]
 
 _COMPRESSED = LevelType(LevelKind.COMPRESSED)
 _DENSE = LevelType(LevelKind.DENSE)
@@ -122,6 +123,8 @@ def result_layout(
 
     ``reduction`` is the operation over all other variables, None where there are none.
     """
+    if reduction is None and has_nothing(part):
+        return entries_layout(part, result, zero_of(part.dtype), reduces=False)
     rank = len(result)
     dense = Layout(Dense(rank), zero_of(part.dtype))
     facts = _Computation(part, result)
@@ -136,6 +139,63 @@ def result_layout(
     if kept is None:
         kept = _by_levels(facts)
     return dense if kept.is_dense else Layout(kept, fill)
+
+
+def entries_layout(part: Pointwise, result: Sequence[int], fill: Const, *, reduces: bool) -> Layout:
+    """Return the format of a fresh result that stores what ``part`` gives, and fill elsewhere.
+
+    ``part`` is ``Nothing`` where it has no entry. A result that ``reduces`` stores what receives
+    one; without reduction it has the structure of ``part``, so that it is sparse whatever is read.
+    """
+    rank = len(result)
+    dense = Layout(Dense(rank), fill)
+    facts = _Computation(part, result)
+    if rank == 0 or not (has_nothing(part) or (reduces and facts.sparse)):
+        return dense
+    if not reduces:
+        return Layout(_structure(facts), fill)
+    if rank == 1 or isinstance(facts.without(facts.sparse), Known):
+        return dense
+    kept = _kept(facts, BinaryOp.ADD)
+    if kept is None and rank == 2 and not _is_covered(facts):
+        return dense
+    if kept is None:
+        kept = _by_levels(facts)
+    return dense if kept.is_dense else Layout(kept, fill)
+
+
+def _structure(facts: _Computation) -> Format:
+    """Return a format that stores just some elements: that of an operand if it can do so."""
+    match facts.part.body:
+        case Select(Stored(k), then, Nothing()) if k in facts.sparse and not _may_miss(then):
+            placed = facts.placed(k)
+            if placed is not None:
+                return placed
+        case _:
+            pass
+    formats = [facts.placed(k) for k in facts.sparse]
+    first = formats[0] if formats else None
+    if first is not None and all(fmt == first for fmt in formats) and _holds_any_pattern(first):
+        return first
+    if first is not None and all(fmt is not None and _is_scipy(fmt) for fmt in formats):
+        return CSR
+    found = _by_levels(facts) if facts.sparse else Dense(len(facts.result))
+    if found.is_dense:
+        levels = [Level(Dim(facts.result.index(dim)), _DENSE) for dim in _order(facts)]
+    else:
+        levels = list(found.levels)
+    if levels[-1].type.is_full:
+        levels[-1] = Level(levels[-1].expr, _COMPRESSED)
+    return Format.of(len(levels), tuple(levels))
+
+
+def _may_miss(body: ScalarExpr) -> bool:
+    return any(isinstance(node, Nothing) for node in nodes(body))
+
+
+def _holds_any_pattern(fmt: Format) -> bool:
+    """Whether a format can store any set of elements and no others."""
+    return _is_plain(fmt) and not fmt.levels[-1].type.is_full
 
 
 def _guard(body: ScalarExpr) -> int | None:
