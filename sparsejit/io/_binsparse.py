@@ -118,7 +118,8 @@ def _descend(level: Any, sizes: Sequence[int], done: _Levels) -> None:
     if level.pointers_to_next is not None:
         pointers = np.asarray(level.pointers_to_next).astype(np.int64)
     steps = np.diff(pointers)
-    if len(steps) != done.nodes or (steps < 0).any() or pointers[0] != 0 or pointers[-1] != count:
+    falls = (pointers[1:] < pointers[:-1]).any()
+    if len(pointers) != done.nodes + 1 or falls or pointers[0] != 0 or pointers[-1] != count:
         raise ValueError(f"the pointers do not split {count} entries into {done.nodes} parts")
     done.columns = [np.repeat(column, steps) for column in done.columns] + indices
     done.nodes = count

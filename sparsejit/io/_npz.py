@@ -15,7 +15,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -41,7 +41,11 @@ _DAMAGE = (
     EOFError,
     ValueError,
     TypeError,
+    OverflowError,
+    MemoryError,
+    OSError,  # a position before the begin of the file
     NotImplementedError,
+    RuntimeError,  # a member marked as encrypted
 )
 
 
@@ -50,29 +54,39 @@ def read_npz(path: Path) -> Archived:
 
     SciPy's matrices come as COO arrays. Raises ``ValueError`` for anything else and for damage.
     """
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            members = {name: archive[name] for name in getattr(archive, "files", ())}
-        return _content(path, members)
-    except _DAMAGE as damage:
-        raise ValueError(f"{path}: not a readable .npz archive ({damage})") from damage
+    # Our own handle: NumPy leaves one open when an archive is damaged.
+    with path.open("rb") as file:
+        try:
+            return _content(file)
+        except _DAMAGE as damage:
+            raise ValueError(f"{path}: not a readable .npz archive ({damage})") from damage
 
 
-def _content(path: Path, members: Mapping[str, Array]) -> Archived:
+def _content(file: IO[bytes]) -> Archived:
+    archive = np.load(file, allow_pickle=False)
+    if isinstance(archive, np.ndarray):
+        raise ValueError("a single .npy array")
+    with archive:
+        members: dict[str, Array] = {name: archive[name] for name in archive.files}
     if "sparsejit" in members:
         return _tensor(members)
     if "format" in members:
-        return _scipy_matrix(path)
+        file.seek(0)
+        return _scipy_matrix(file)
     if len(members) == 1:
         return next(iter(members.values()))
     found = ", ".join(members) or "none"
     raise ValueError(f"expected a SparseTensor, a SciPy matrix or one array, found {found}")
 
 
-def _scipy_matrix(path: Path) -> sp.coo_array[Any, Any]:
-    matrix: Any = sp.load_npz(path)
+def _scipy_matrix(file: IO[bytes]) -> sp.coo_array[Any, Any]:
+    matrix: Any = sp.load_npz(file)
     if matrix.format in ("csr", "csc", "bsr"):
-        # SciPy itself looks at the ends of the positions only, and then follows them anywhere.
+        # SciPy itself looks at the ends of the positions only, and then follows them anywhere; its
+        # full check skips them as well where the last one is not positive.
+        positions = matrix.indptr
+        if positions[0] != 0 or (positions[1:] < positions[:-1]).any():
+            raise ValueError("the positions fall, or do not begin at 0")
         matrix.check_format(full_check=True)
     return sp.coo_array(matrix)
 

@@ -84,9 +84,9 @@ def _plural(name: str, count: int) -> str:
 
 
 def _check_offsets(text: Text, line: Line, offsets: Array, count: int) -> None:
-    steps = np.diff(offsets)
-    if (steps < 0).any():
-        k = int(np.argmax(steps < 0))
+    falls = offsets[1:] < offsets[:-1]
+    if falls.any():
+        k = int(np.argmax(falls))
         raise text.error(
             line.number, f"row offsets fall from {offsets[k]} to {offsets[k + 1]}; they must not"
         )
