@@ -2,8 +2,7 @@
 
 Not all combinations are run, but every pair of choices is, several times over: the rows of three
 covering arrays. Each result equals dense NumPy's and the reference evaluator's, and its storage
-passes all checks. What raises ``UnsupportedError`` counts for nothing; what is right must not
-become less: ``LEFT_OUT`` says how many may be unsupported, or full, in each array.
+passes all checks. What raises ``UnsupportedError`` counts for nothing and must be known.
 """
 
 from collections.abc import Callable, Sequence
@@ -54,30 +53,37 @@ def test_every_pair_of_choices_occurs() -> None:
         ), missing
 
 
-def _run(chosen: Sequence[Combination], target: str, record: Record, may_be_left_out: int) -> None:
+def may_be_unsupported(c: Combination) -> bool:
+    """What is known to be missing; whatever else is refused fails the test."""
+    # A vector that is dense where it is computed has no conversion to a sparse one yet.
+    return c.operation == "row maximum" and not FORMATS.get(c.result, FORMATS["dense"]).is_all_full
+
+
+def _run(chosen: Sequence[Combination], target: str, record: Record) -> None:
     wrong: list[str] = []
     counts = dict.fromkeys(Outcome, 0)
     for combination in chosen:
         try:
-            counts[run_combination(combination, target)] += 1
+            outcome = run_combination(combination, target)
         except Exception as error:  # all combinations are run before any is reported
-            error.add_note(repr(combination))
             wrong.append(f"{combination}\n{type(error).__name__}: {error}")
+            continue
+        counts[outcome] += 1
+        if outcome is not Outcome.RIGHT and not may_be_unsupported(combination):
+            wrong.append(f"{combination}\nis {outcome.value}")
     for outcome, number in counts.items():
         record(f"{COUNT}{target}", (outcome.value, number))
     assert not wrong, f"{len(wrong)} combinations are wrong\n\n" + "\n\n".join(wrong[:5])
-    left_out = counts[Outcome.UNSUPPORTED] + counts[Outcome.FULL]
-    assert left_out <= may_be_left_out, f"{left_out} of {len(chosen)} did not run: {counts}"
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 @pytest.mark.parametrize("array", range(len(_ROWS)))
 def test_combinations_on_the_interpreter(array: int, chunk: int, record_property: Record) -> None:
-    _run(combinations_of(array)[chunk::CHUNKS], "interpreter", record_property, 8)
+    _run(combinations_of(array)[chunk::CHUNKS], "interpreter", record_property)
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_combinations_on_numba(chunk: int, record_property: Record) -> None:
     chosen = slice_of(_ROWS[0], FACTORS, 68)
     part = [Combination(**row, seed=number) for number, row in chosen[chunk::CHUNKS]]
-    _run(part, "cpu", record_property, 1)
+    _run(part, "cpu", record_property)
