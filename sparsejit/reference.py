@@ -106,6 +106,22 @@ _Plain = (
 )
 
 
+Simple = (
+    Generic
+    | Convert
+    | Empty
+    | AllocTensor
+    | Insert
+    | ExtractSlice
+    | InsertSlice
+    | Reshape
+    | Concat
+    | Pad
+    | Materialize
+)
+"""The operations without blocks."""
+
+
 class _Run:
     """The values and symbols of one evaluation; both grow as operations are met."""
 
@@ -117,47 +133,44 @@ class _Run:
         for op in ops:
             match op:
                 case For():
-                    self.loop(op)
+                    self.counted_loop(op)
                 case While():
                     self.while_loop(op)
                 case If():
-                    self.branch(op)
+                    holds = self.holds(op.condition)
+                    self.block(op.then if holds else op.orelse)
+                    self.rename(op.then_yields if holds else op.else_yields, op.results)
                 case _:
                     self.values[op.result.name] = self.one(op)
 
-    def give(self, values: Sequence[Value], given: Sequence[Masked]) -> None:
-        self.values.update(zip((value.name for value in values), given, strict=True))
+    def rename(self, old: Sequence[Value], new: Sequence[Value]) -> None:
+        """Let each value of ``new`` be that of ``old``, all at once."""
+        taken = [self.values[value.name] for value in old]
+        self.values.update(zip((value.name for value in new), taken, strict=True))
 
-    def take(self, values: Sequence[Value]) -> list[Masked]:
-        return [self.values[value.name] for value in values]
+    def holds(self, condition: Value) -> bool:
+        return bool(self.of(condition).values[()])
 
-    def loop(self, op: For) -> None:
-        carried = self.take(op.inits)
+    def counted_loop(self, op: For) -> None:
+        self.rename(op.inits, op.results)
         for number in range(self.number(op.lower), self.number(op.upper)):
             self.symbols[op.induction] = number
-            self.give(op.args, carried)
+            self.rename(op.results, op.args)
             self.block(op.body)
-            carried = self.take(op.yields)
-        self.give(op.results, carried)
+            self.rename(op.yields, op.results)
 
     def while_loop(self, op: While) -> None:
-        carried = self.take(op.inits)
+        self.rename(op.inits, op.results)
         while True:
-            self.give(op.args, carried)
+            self.rename(op.results, op.args)
             self.block(op.test)
-            if not self.of(op.condition).values:
-                break
-            self.give(op.body_args, carried)
+            if not self.holds(op.condition):
+                return
+            self.rename(op.results, op.body_args)
             self.block(op.body)
-            carried = self.take(op.yields)
-        self.give(op.results, carried)
+            self.rename(op.yields, op.results)
 
-    def branch(self, op: If) -> None:
-        holds = bool(self.of(op.condition).values)
-        self.block(op.then if holds else op.orelse)
-        self.give(op.results, self.take(op.then_yields if holds else op.else_yields))
-
-    def one(self, op: _Plain) -> Masked:  # noqa: C901 - one case for each kind
+    def one(self, op: Simple) -> Masked:  # noqa: C901 - one case for each kind
         match op:
             case Generic():
                 return _generic(op, self)
@@ -253,11 +266,18 @@ def _replaced(dest: Masked, place: tuple[Array, ...], source: Masked, kind: Tens
 
 
 def _converted(source: Masked, old: TensorType, new: TensorType) -> Masked:
+    return Masked(source.values, _slots(_entries(source, old, new).stored, new.format))
+
+
+def _entries(source: Masked, old: TensorType, new: TensorType) -> Masked:
+    """Return ``source`` with only those elements marked that another format stores too.
+
+    What only fills a dense level is no entry of a sparse one.
+    """
     stored = source.stored
     if old.format.levels and old.format.levels[-1].type.is_full:
-        # What only fills a dense level is no entry of a sparse one.
-        stored = stored & ~_is(source.values, old.fill)
-    return Masked(source.values, _slots(stored, new.format))
+        stored = stored & ~_is(source.values, new.fill)
+    return Masked(source.values, stored)
 
 
 def _is(values: Array, const: Const) -> Array:

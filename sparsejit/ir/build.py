@@ -10,40 +10,42 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from sparsejit.affine import AffineExpr, AffineMap, Constant, Dim, dims_of
+from sparsejit.affine import AffineExpr, AffineMap, Constant, Dim, add, dims_of
 from sparsejit.errors import Location
 from sparsejit.formats import Dense, Format
-from sparsejit.ir.fold import zero_of
+from sparsejit.ir._function_state import FIRST_INDUCTION, FunctionState
 from sparsejit.ir.printing import inferred_extent, loop_names
 from sparsejit.ir.scalar import Const, ScalarExpr
 from sparsejit.ir.tensor import (
     AllocTensor,
+    Concat,
     Convert,
     Empty,
     ExtractSlice,
     For,
     Generic,
+    If,
     Insert,
     InsertSlice,
     Materialize,
     Op,
+    Pad,
+    Reshape,
     TensorFunc,
     Value,
+    While,
 )
-from sparsejit.ir.types import DType, IteratorType, TensorType
+from sparsejit.ir.types import IteratorType, TensorType
 from sparsejit.ir.verify import verify_tensor
-from sparsejit.ir.walk import all_ops, substitute_symbols
+from sparsejit.ir.walk import all_ops, defined_by, map_blocks, substitute_symbols
 
 __all__ = ["Access", "TensorBuilder"]
 
 Access = tuple[Value, Sequence[AffineExpr | int]]
 """A value and, for each of its dimensions, the index over the loops: an int is that loop."""
 
-_FIRST_INDUCTION = 1 << 20
-"""Induction variables are numbered from here while extents may still be added."""
 
-
-class TensorBuilder:
+class TensorBuilder(FunctionState):
     """Builds one ``TensorFunc``.
 
     >>> from sparsejit.formats import CSR
@@ -65,94 +67,7 @@ class TensorBuilder:
     }
     """
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._params: list[Value] = []
-        self._assigned: list[Value] = []
-        self._extents: list[str] = []
-        self._inductions: list[str] = []
-        self._names = 0
-        self._blocks: list[list[Op]] = [[]]
-
-    # ------------------------------------------------------------ symbols and values
-
-    def extent(self, name: str | None = None) -> Dim:
-        """Return the extent symbol ``name``, a new one where there is none; None takes ``d<n>``."""
-        wanted = name if name is not None else f"d{len(self._extents)}"
-        if wanted not in self._extents:
-            self._extents.append(wanted)
-        return Dim(self._extents.index(wanted))
-
-    def symbol_names(self) -> dict[int, str]:
-        """Return the names of the symbols so far, by the numbers they have while building."""
-        names = dict(enumerate(self._extents))
-        names.update(enumerate(self._inductions, _FIRST_INDUCTION))
-        return names
-
-    def _shape(self, shape: Sequence[AffineExpr | str | int]) -> tuple[AffineExpr, ...]:
-        made: list[AffineExpr] = []
-        for extent in shape:
-            match extent:
-                case str():
-                    made.append(self.extent(extent))
-                case int():
-                    made.append(Constant(extent))
-                case _:
-                    made.append(extent)
-        return tuple(made)
-
-    def tensor_type(
-        self,
-        shape: Sequence[AffineExpr | str | int],
-        dtype: DType,
-        format: Format | None = None,
-        fill: Const | None = None,
-    ) -> TensorType:
-        """Return a type; a string in ``shape`` is the extent symbol of that name, an int itself.
-
-        ``format`` None is dense, ``fill`` None is zero.
-        """
-        layout = Dense(len(shape)) if format is None else format
-        return TensorType(self._shape(shape), dtype, layout, fill or zero_of(dtype))
-
-    def value(self, kind: TensorType) -> Value:
-        """Return a new value of a type, with the next free name."""
-        taken = {param.name for param in self._params}
-        while str(self._names) in taken:
-            self._names += 1
-        self._names += 1
-        return Value(str(self._names - 1), kind)
-
-    def param(
-        self,
-        name: str,
-        shape: Sequence[AffineExpr | str | int],
-        dtype: DType,
-        format: Format | None = None,
-        fill: Const | None = None,
-        *,
-        assigned: bool = False,
-    ) -> Value:
-        """Add a parameter; ``assigned`` says that the function may write it.
-
-        ``shape``, ``format`` and ``fill`` are those of ``tensor_type``.
-        """
-        made = Value(name, self.tensor_type(shape, dtype, format, fill))
-        self._params.append(made)
-        if assigned:
-            self._assigned.append(made)
-        return made
-
-    def assign(self, param: Value) -> None:
-        """Declare that the function may write a parameter."""
-        if param not in self._assigned:
-            self._assigned.append(param)
-
     # ------------------------------------------------------------ operations
-
-    def append(self, op: Op) -> None:
-        """Append an operation whose results come from ``value``."""
-        self._blocks[-1].append(op)
 
     def empty(self, kind: TensorType, *, location: Location | None = None) -> Value:
         """Append ``Empty``: undefined elements when dense, no entries when sparse."""
@@ -277,6 +192,59 @@ class TensorBuilder:
         self.append(InsertSlice(result, source, dest, at, whole, steps, tuple(dropped), location))
         return result
 
+    def reshape(
+        self,
+        source: Value,
+        shape: Sequence[AffineExpr | str | int],
+        format: Format | None = None,
+        *,
+        location: Location | None = None,
+    ) -> Value:
+        """Append ``Reshape`` to ``shape``; a sparse result of another rank needs a ``format``."""
+        kind = source.type
+        layout = format or (Dense(len(shape)) if kind.is_dense else kind.format)
+        result = self.value(replace(kind, shape=self._shape(shape), format=layout))
+        self.append(Reshape(result, source, location))
+        return result
+
+    def concat(
+        self,
+        sources: Sequence[Value],
+        axis: int,
+        format: Format | None = None,
+        *,
+        location: Location | None = None,
+    ) -> Value:
+        """Append ``Concat`` along ``axis``, into the format of the first source unless given."""
+        total: AffineExpr = Constant(0)
+        for source in sources:
+            total = add(total, source.type.shape[axis])
+        kind = sources[0].type
+        shape = (*kind.shape[:axis], total, *kind.shape[axis + 1 :])
+        result = self.value(replace(kind, shape=shape, format=format or kind.format))
+        self.append(Concat(result, tuple(sources), axis, location))
+        return result
+
+    def pad(
+        self,
+        source: Value,
+        low: Sequence[AffineExpr | int],
+        high: Sequence[AffineExpr | int],
+        value: Const | None = None,
+        *,
+        location: Location | None = None,
+    ) -> Value:
+        """Append ``Pad`` by ``low`` and ``high`` with ``value``, the fill value unless given."""
+        kind = source.type
+        before, after = self._shape(low), self._shape(high)
+        shape = tuple(
+            add(add(one, size), other)
+            for one, size, other in zip(before, kind.shape, after, strict=True)
+        )
+        result = self.value(replace(kind, shape=shape))
+        self.append(Pad(result, source, before, after, value or kind.fill, location))
+        return result
+
     def materialize(self, source: Value, dest: Value, *, location: Location | None = None) -> Value:
         """Append ``Materialize`` of ``source`` in a parameter, which becomes an assigned one."""
         self.assign(dest)
@@ -302,17 +270,50 @@ class TensorBuilder:
         taken = (*self._extents, *self._inductions)
         variable = name if name is not None and name not in taken else loop_names(1, taken)[0]
         self._inductions.append(variable)
-        symbol = Dim(_FIRST_INDUCTION + len(self._inductions) - 1)
+        symbol = Dim(FIRST_INDUCTION + len(self._inductions) - 1)
         args = tuple(self.value(init.type) for init in inits)
-        self._blocks.append([])
-        try:
-            yields = tuple(body(symbol, args))
-        finally:
-            block = tuple(self._blocks.pop())
+        block, yields = self._block(lambda: body(symbol, args))
         results = tuple(self.value(init.type) for init in inits)
         self.append(
             For(results, symbol.index, lower, upper, tuple(inits), args, block, yields, location)
         )
+        return results
+
+    def while_loop(
+        self,
+        inits: Sequence[Value],
+        condition: Callable[[tuple[Value, ...]], Value],
+        body: Callable[[tuple[Value, ...]], Sequence[Value]],
+        *,
+        location: Location | None = None,
+    ) -> tuple[Value, ...]:
+        """Append ``While``: ``condition`` and ``body`` get the carried values.
+
+        ``condition`` returns a truth value, ``body`` what is carried on.
+        """
+        args = tuple(self.value(init.type) for init in inits)
+        test, (holds,) = self._block(lambda: (condition(args),))
+        body_args = tuple(self.value(init.type) for init in inits)
+        block, yields = self._block(lambda: body(body_args))
+        results = tuple(self.value(init.type) for init in inits)
+        self.append(
+            While(results, tuple(inits), args, test, holds, body_args, block, yields, location)
+        )
+        return results
+
+    def branch(
+        self,
+        condition: Value,
+        then: Callable[[], Sequence[Value]],
+        orelse: Callable[[], Sequence[Value]],
+        *,
+        location: Location | None = None,
+    ) -> tuple[Value, ...]:
+        """Append ``If``; the branches return its results, which have the types of ``then``'s."""
+        then_ops, then_yields = self._block(then)
+        else_ops, else_yields = self._block(orelse)
+        results = tuple(self.value(value.type) for value in then_yields)
+        self.append(If(results, condition, then_ops, then_yields, else_ops, else_yields, location))
         return results
 
     # ------------------------------------------------------------ the function
@@ -351,20 +352,16 @@ def _number_inductions(func: TensorFunc) -> TensorFunc:
     """Renumber induction variables, so that they follow the extents."""
     count = len(func.symbols) - func.num_extents
     moved: dict[int, AffineExpr] = {
-        _FIRST_INDUCTION + k: Dim(func.num_extents + k) for k in range(count)
+        FIRST_INDUCTION + k: Dim(func.num_extents + k) for k in range(count)
     }
 
     def renumber(op: Op) -> Op:
-        if not isinstance(op, For):
-            return op
-        number = op.induction - _FIRST_INDUCTION + func.num_extents
-        return replace(op, induction=number, body=tuple(renumber(inner) for inner in op.body))
+        inner = map_blocks(op, lambda ops: tuple(map(renumber, ops)))
+        if not isinstance(inner, For):
+            return inner
+        return replace(inner, induction=inner.induction - FIRST_INDUCTION + func.num_extents)
 
     ops = tuple(renumber(substitute_symbols(op, moved)) for op in func.ops)
-    values = {value.name: value for op in all_ops(ops) for value in _defined(op)}
+    values = {value.name: value for op in all_ops(ops) for value in defined_by(op)}
     results = tuple(values.get(value.name, value) for value in func.results)
     return replace(func, ops=ops, results=results)
-
-
-def _defined(op: Op) -> tuple[Value, ...]:
-    return (*op.results, *op.args) if isinstance(op, For) else (op.result,)

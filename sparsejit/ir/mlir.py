@@ -9,6 +9,7 @@ the text is what ``sparsify_and_bufferize`` analyses, which is how the two are c
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import assert_never
 
 from sparsejit.affine import (
@@ -24,7 +25,7 @@ from sparsejit.affine import (
     mul,
 )
 from sparsejit.ir import tensor
-from sparsejit.ir._mlir_scalar import BodyWriter
+from sparsejit.ir._mlir_scalar import BodyWriter, constant
 from sparsejit.ir._mlir_types import Encodings, element_type
 from sparsejit.ir.tensor import TensorFunc, Value
 
@@ -196,6 +197,16 @@ class _FunctionWriter:
                 self._generic(op)
             case tensor.For():
                 self._for(op)
+            case tensor.While():
+                self._while(op)
+            case tensor.If():
+                self._if(op)
+            case tensor.Reshape():
+                self._reshape(op)
+            case tensor.Concat():
+                self._concat(op)
+            case tensor.Pad():
+                self._pad(op)
             case tensor.Empty(result):
                 extents = ", ".join(self._index(extent) for extent in result.type.shape)
                 self._line(f"{self._name(result)} = tensor.empty({extents}) : {self._type(result)}")
@@ -254,6 +265,41 @@ class _FunctionWriter:
         self._line(f"{view} = tensor.extract_slice {self._name(op.source)}{where} : {types}")
         self._convert(name, view, type_, op.result)
 
+    # ------------------------------------------------------------ loops and branches
+
+    def _block(
+        self, ops: tuple[tensor.Op, ...], end: Callable[[], str], block: _Block | None = None
+    ) -> list[str]:
+        """The indented lines of a block; ``end`` writes what its last line needs."""
+        inner = block or _Block(frozenset())
+        self._blocks.append(inner)
+        for op in ops:
+            self._op(op)
+        self._line(end())
+        self._blocks.pop()
+        return [f"  {line}" for line in (*inner.header, *inner.lines)]
+
+    def _taken(self, what: str, values: tuple[Value, ...]) -> str:
+        types = ", ".join(map(self._type, values))
+        return f"{what} {', '.join(map(self._name, values))} : {types}" if values else what
+
+    def _truth(self, condition: Value) -> str:
+        """The element of a rank-0 tensor of bool."""
+        name = self._fresh()
+        self._line(f"{name} = tensor.extract {self._name(condition)}[] : {self._type(condition)}")
+        return name
+
+    def _write_structure(self, op: tensor.For | tensor.While | tensor.If, *parts: str) -> None:
+        """Write lines of which the first defines the results."""
+        results = ", ".join(map(self._name, op.results))
+        self._line(f"{results} = {parts[0]}" if results else parts[0])
+        for line in parts[1:]:
+            self._line(line)
+
+    def _carried(self, args: tuple[Value, ...], inits: list[str]) -> str:
+        pairs = zip(args, inits, strict=True)
+        return ", ".join(f"{self._name(arg)} = {init}" for arg, init in pairs)
+
     def _for(self, op: tensor.For) -> None:
         lower, upper = self._index(op.lower), self._index(op.upper)
         step = self._index(Constant(1))
@@ -262,24 +308,64 @@ class _FunctionWriter:
         block = _Block(frozenset({op.induction}))
         counter = self._reserve(_safe(self._func.symbols[op.induction]))
         block.indices[Dim(op.induction)] = counter
-        self._blocks.append(block)
-        args = [self._name(arg) for arg in op.args]
-        for inner in op.body:
-            self._op(inner)
-        yields = ", ".join(self._name(value) for value in op.yields)
-        self._line(f"scf.yield {yields} : {types}" if types else "scf.yield")
-        self._blocks.pop()
-        carried = ", ".join(f"{arg} = {init}" for arg, init in zip(args, inits, strict=True))
+        carried = self._carried(op.args, inits)
+        lines = self._block(op.body, lambda: self._taken("scf.yield", op.yields), block)
         loop = f"scf.for {counter} = {lower} to {upper} step {step}"
         head = f"{loop} iter_args({carried}) -> ({types}) {{" if types else f"{loop} {{"
-        if len(op.results) == 1:
-            head = f"{self._name(op.results[0])} = {head}"
-        elif op.results:
-            head = f"{', '.join(self._name(result) for result in op.results)} = {head}"
+        self._write_structure(op, head, *lines, "}")
+
+    def _while(self, op: tensor.While) -> None:
+        inits = [self._name(init) for init in op.inits]
+        types = ", ".join(self._type(result) for result in op.results)
+        carried = self._carried(op.args, inits)
+        test = self._block(
+            op.test, lambda: self._taken(f"scf.condition({self._truth(op.condition)})", op.args)
+        )
+        given = ", ".join(f"{self._name(arg)}: {self._type(arg)}" for arg in op.body_args)
+        body = self._block(op.body, lambda: self._taken("scf.yield", op.yields))
+        head = f"scf.while ({carried}) : ({types}) -> ({types}) {{" if types else "scf.while {"
+        entry = [f"^bb0({given}):"] if given else []
+        self._write_structure(op, head, *test, "} do {", *entry, *body, "}")
+
+    def _if(self, op: tensor.If) -> None:
+        condition = self._truth(op.condition)
+        types = ", ".join(self._type(result) for result in op.results)
+        then = self._block(op.then, lambda: self._taken("scf.yield", op.then_yields))
+        orelse = self._block(op.orelse, lambda: self._taken("scf.yield", op.else_yields))
+        head = f"scf.if {condition} -> ({types}) {{" if types else f"scf.if {condition} {{"
+        self._write_structure(op, head, *then, "} else {", *orelse, "}")
+
+    # ------------------------------------------------------------ putting together
+
+    def _reshape(self, op: tensor.Reshape) -> None:
+        """A reshape; of a sparse tensor followed by a conversion, since it is a new tensor."""
+        shape, rank = self._fresh(), op.result.type.rank
+        extents = ", ".join(map(self._index, op.result.type.shape))
+        self._line(f"{shape} = tensor.from_elements {extents} : tensor<{rank}xindex>")
+        name = self._name(op.result) if op.result.type.is_dense else self._fresh()
+        types = f"({self._type(op.source)}, tensor<{rank}xindex>) -> {self._type(op.result)}"
+        self._line(f"{name} = tensor.reshape {self._name(op.source)}({shape}) : {types}")
+        if not op.result.type.is_dense:
+            self._convert(self._name(op.result), name, self._type(op.result), op.result)
+
+    def _concat(self, op: tensor.Concat) -> None:
+        names = ", ".join(map(self._name, op.sources))
+        types = f"({', '.join(map(self._type, op.sources))}) -> {self._type(op.result)}"
+        concat = f"tensor.concat dim({op.axis}) {names}"
+        self._line(f"{self._name(op.result)} = {concat} : {types}")
+
+    def _pad(self, op: tensor.Pad) -> None:
+        element = self._fresh()
+        dtype = op.value.dtype
+        self._line(f"{element} = {constant(op.value.value, dtype)}")
+        pad = f"tensor.pad {self._name(op.source)} low[{self._mixed(op.low)}]"
+        head = f"{self._name(op.result)} = {pad} high[{self._mixed(op.high)}] {{"
+        args = ", ".join(f"{self._fresh()}: index" for _ in op.low)
+        types = f"{self._type(op.source)} to {self._type(op.result)}"
         self._line(head)
-        for line in (*block.header, *block.lines):
-            self._line(f"  {line}")
-        self._line("}")
+        self._line(f"^bb0({args}):")
+        self._line(f"  tensor.yield {element} : {element_type(dtype)}")
+        self._line(f"}} : {types}")
 
     def _generic(self, op: tensor.Generic) -> None:
         num_loops = len(op.iterator_types)

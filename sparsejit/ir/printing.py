@@ -33,33 +33,32 @@ from sparsejit.formats import (
     LevelKind,
     SparseVector,
 )
+from sparsejit.ir._scalar_printing import ATOM as ATOM
+from sparsejit.ir._scalar_printing import binary_text as binary_text
+from sparsejit.ir._scalar_printing import const_text as const_text
+from sparsejit.ir._scalar_printing import constant_atom as constant_atom
+from sparsejit.ir._scalar_printing import print_scalar as print_scalar
+from sparsejit.ir._scalar_printing import unary_text as unary_text
 from sparsejit.ir.fold import zero_of
-from sparsejit.ir.ops import BinaryOp, UnaryOp
-from sparsejit.ir.scalar import (
-    Arg,
-    Binary,
-    Cast,
-    Const,
-    Coordinate,
-    Nothing,
-    ScalarExpr,
-    Select,
-    Stored,
-    Unary,
-)
+from sparsejit.ir.scalar import Const
 from sparsejit.ir.tensor import (
     AllocTensor,
+    Concat,
     Convert,
     Empty,
     ExtractSlice,
     For,
     Generic,
+    If,
     Insert,
     InsertSlice,
     Materialize,
     Op,
+    Pad,
+    Reshape,
     TensorFunc,
     Value,
+    While,
 )
 from sparsejit.ir.types import TensorType
 
@@ -82,23 +81,6 @@ __all__ = [
 
 _LINE = 100
 _LETTERS = "ijklmnpqrstuvw"
-ATOM = 100
-"""The binding strength of names, numbers and calls; everything else binds less."""
-
-_STRENGTH = {
-    **dict.fromkeys((BinaryOp.LT, BinaryOp.LE, BinaryOp.GT, BinaryOp.GE), 10),
-    **dict.fromkeys((BinaryOp.EQ, BinaryOp.NE), 10),
-    BinaryOp.OR: 20,
-    BinaryOp.XOR: 30,
-    BinaryOp.AND: 40,
-    **dict.fromkeys((BinaryOp.SHL, BinaryOp.SHR), 50),
-    **dict.fromkeys((BinaryOp.ADD, BinaryOp.SUB), 60),
-    **dict.fromkeys((BinaryOp.MUL, BinaryOp.DIV, BinaryOp.FLOORDIV, BinaryOp.REM), 70),
-    BinaryOp.POW: 90,
-}
-_UNARY_STRENGTH = 80
-_UNARY_SYMBOLS = {UnaryOp.NEG: "-", UnaryOp.NOT: "~"}
-_COMPARISONS = 10
 
 
 def loop_names(number: int, taken: Iterable[str] = ()) -> tuple[str, ...]:
@@ -110,11 +92,6 @@ def loop_names(number: int, taken: Iterable[str] = ()) -> tuple[str, ...]:
     used = frozenset(taken)
     rounds = (f"{letter}{turn or ''}" for turn in count() for letter in _LETTERS)
     return tuple(islice((name for name in rounds if name not in used), number))
-
-
-def const_text(const: Const) -> str:
-    """Return the number as Python writes it."""
-    return repr(const.value)
 
 
 def format_text(fmt: Format) -> str:
@@ -190,80 +167,6 @@ def fill_text(fill: Const) -> str:
     return "" if fill == zero_of(fill.dtype) else f" fill={const_text(fill)}"
 
 
-def print_scalar(expr: ScalarExpr, num_inputs: int, loops: Sequence[str]) -> str:
-    """Return the text of a body with ``num_inputs`` inputs and these names of its loops.
-
-    >>> print_scalar(Binary(BinaryOp.ADD, Arg(2), Binary(BinaryOp.MUL, Arg(0), Arg(1))), 2, ())
-    'out + in0 * in1'
-    """
-    return _scalar(expr, num_inputs, loops)[0]
-
-
-def _scalar(  # noqa: C901 - one case for each kind
-    expr: ScalarExpr, num_inputs: int, loops: Sequence[str]
-) -> tuple[str, int]:
-    """Return the text and how strongly it binds."""
-
-    def walk(inner: ScalarExpr) -> tuple[str, int]:
-        return _scalar(inner, num_inputs, loops)
-
-    def operand(index: int) -> str:
-        return "out" if index == num_inputs else f"in{index}"
-
-    match expr:
-        case Unary(op, inner):
-            return unary_text(op, walk(inner))
-        case Binary(op, lhs, rhs):
-            return binary_text(op, walk(lhs), walk(rhs))
-        case Arg(index):
-            text = operand(index)
-        case Stored(index):
-            text = f"stored({operand(index)})"
-        case Const():
-            return constant_atom(expr)
-        case Coordinate(loop):
-            text = loops[loop]
-        case Nothing():
-            text = "nothing"
-        case Cast(inner, dtype):
-            text = f"{dtype.short}({walk(inner)[0]})"
-        case Select(condition, then, orelse):
-            text = f"select({walk(condition)[0]}, {walk(then)[0]}, {walk(orelse)[0]})"
-    return text, ATOM
-
-
-def constant_atom(const: Const) -> tuple[str, int]:
-    """Return the text of a constant and how strongly it binds: a sign binds like a negation."""
-    text = const_text(const)
-    return text, _UNARY_STRENGTH if text.startswith("-") else ATOM
-
-
-def unary_text(op: UnaryOp, operand: tuple[str, int]) -> tuple[str, int]:
-    """Return the text of ``op`` of an operand, given with its binding strength, and its own."""
-    text, strength = operand
-    symbol = _UNARY_SYMBOLS.get(op)
-    if symbol is None:
-        return f"{op.name.lower()}({text})", ATOM
-    return symbol + (text if strength > _UNARY_STRENGTH else f"({text})"), _UNARY_STRENGTH
-
-
-def binary_text(op: BinaryOp, lhs: tuple[str, int], rhs: tuple[str, int]) -> tuple[str, int]:
-    """Return the text of ``lhs op rhs``, operands given with their strengths, and its own.
-
-    Every operation associates to the left, and comparisons and powers not at all.
-
-    >>> binary_text(BinaryOp.SUB, ("a", ATOM), ("b - c", 60))
-    ('a - (b - c)', 60)
-    """
-    strength = _STRENGTH.get(op)
-    if strength is None:
-        return f"{op.info.symbol}({lhs[0]}, {rhs[0]})", ATOM
-    chains = strength != _COMPARISONS and op is not BinaryOp.POW
-    left = lhs[0] if lhs[1] > strength or (chains and lhs[1] == strength) else f"({lhs[0]})"
-    right = rhs[0] if rhs[1] > strength else f"({rhs[0]})"
-    return f"{left} {op.info.symbol} {right}", strength
-
-
 def inferred_extent(
     loop: int, maps: Sequence[AffineMap], values: Sequence[Value]
 ) -> AffineExpr | None:
@@ -311,14 +214,29 @@ def _slice(op: ExtractSlice | InsertSlice, whole: Value, symbols: Sequence[str])
     return f"{_name(whole)}{offsets} {sizes} {strides}{dropped}"
 
 
-def print_op(op: Op, symbols: Sequence[str], locations: bool = False) -> list[str]:
+def print_op(  # noqa: C901 - one case for each kind
+    op: Op, symbols: Sequence[str], locations: bool = False
+) -> list[str]:
     """Return the lines of one operation; several for a loop and where one would be too long."""
     match op:
         case For():
             return _for(op, symbols, locations)
+        case While():
+            return _while(op, symbols, locations)
+        case If():
+            return _if(op, symbols, locations)
         case Generic():
             first, *rest = _generic(op, symbols)
             return [first + _place(op.location, locations), *rest]
+        case Reshape():
+            text = f"reshape {_name(op.source)} : {type_text(op.result.type, symbols)}"
+        case Concat():
+            text = f"concat axis {op.axis} ({_names(op.sources)})"
+            text += f" : {type_text(op.result.type, symbols)}"
+        case Pad():
+            text = f"pad {_name(op.source)} low {_list(op.low, symbols)}"
+            text += f" high {_list(op.high, symbols)} with {const_text(op.value)}"
+            text += f" : {type_text(op.result.type, symbols)}"
         case Convert():
             text = f"convert {_name(op.source)} : {type_text(op.result.type, symbols)}"
         case Empty():
@@ -346,18 +264,41 @@ def _names(values: Sequence[Value]) -> str:
     return ", ".join(map(_name, values))
 
 
+def _carries(args: Sequence[Value], inits: Sequence[Value]) -> str:
+    pairs = (f"{_name(arg)} = {_name(init)}" for arg, init in zip(args, inits, strict=True))
+    return f" carries({', '.join(pairs)})" if args else ""
+
+
+def _body(ops: Sequence[Op], end: str, symbols: Sequence[str], locations: bool) -> list[str]:
+    lines = [line for op in ops for line in print_op(op, symbols, locations)]
+    return [f"  {line}" for line in (*lines, end.rstrip())]
+
+
+def _opening(op: For | While | If, head: str, locations: bool) -> str:
+    results = f"{_names(op.results)} = " if op.results else ""
+    return f"{results}{head} {{{_place(op.location, locations)}"
+
+
 def _for(op: For, symbols: Sequence[str], locations: bool) -> list[str]:
     lower, upper = (expr_text(bound, symbols) for bound in (op.lower, op.upper))
-    pairs = ", ".join(
-        f"{_name(arg)} = {_name(init)}" for arg, init in zip(op.args, op.inits, strict=True)
-    )
-    carries = f" carries({pairs})" if pairs else ""
-    head = f"for {symbols[op.induction]} in {lower} .. {upper}{carries} {{"
-    body = [line for inner in op.body for line in print_op(inner, symbols, locations)]
-    body.append(f"yield {_names(op.yields)}".rstrip())
-    results = f"{_names(op.results)} = " if op.results else ""
-    opening = results + head + _place(op.location, locations)
-    return [opening, *("  " + line for line in body), "}"]
+    head = f"for {symbols[op.induction]} in {lower} .. {upper}{_carries(op.args, op.inits)}"
+    body = _body(op.body, f"yield {_names(op.yields)}", symbols, locations)
+    return [_opening(op, head, locations), *body, "}"]
+
+
+def _while(op: While, symbols: Sequence[str], locations: bool) -> list[str]:
+    head = f"while{_carries(op.args, op.inits)}"
+    test = _body(op.test, f"condition {_name(op.condition)}", symbols, locations)
+    body = _body(op.body, f"yield {_names(op.yields)}", symbols, locations)
+    between = f"}} do carries({_names(op.body_args)}) {{" if op.body_args else "} do {"
+    return [_opening(op, head, locations), *test, between, *body, "}"]
+
+
+def _if(op: If, symbols: Sequence[str], locations: bool) -> list[str]:
+    then = _body(op.then, f"yield {_names(op.then_yields)}", symbols, locations)
+    orelse = _body(op.orelse, f"yield {_names(op.else_yields)}", symbols, locations)
+    head = _opening(op, f"if {_name(op.condition)}", locations)
+    return [head, *then, "} else {", *orelse, "}"]
 
 
 def wrap_header(opening: str, parameters: Sequence[str], closing: str) -> list[str]:

@@ -12,22 +12,27 @@ from dataclasses import dataclass
 
 from sparsejit.affine import AffineExpr, AffineMap
 from sparsejit.errors import Location
-from sparsejit.ir.scalar import ScalarExpr
+from sparsejit.ir.scalar import Const, ScalarExpr
 from sparsejit.ir.types import IteratorType, TensorType
 
 __all__ = [
     "AllocTensor",
+    "Concat",
     "Convert",
     "Empty",
     "ExtractSlice",
     "For",
     "Generic",
+    "If",
     "Insert",
     "InsertSlice",
     "Materialize",
     "Op",
+    "Pad",
+    "Reshape",
     "TensorFunc",
     "Value",
+    "While",
 ]
 
 
@@ -127,6 +132,47 @@ class InsertSlice:
 
 
 @dataclass(frozen=True, slots=True)
+class Reshape:
+    """The elements of ``source``, in row-major order, in the shape of ``result``.
+
+    A dense result may live in the buffer of its source; a sparse one is a tensor of its own, and
+    may have another format.
+    """
+
+    result: Value
+    source: Value
+    location: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Concat:
+    """The ``sources``, one after the other along dimension ``axis``: a new tensor.
+
+    Sources and result may have different formats; their fill values are the same.
+    """
+
+    result: Value
+    sources: tuple[Value, ...]
+    axis: int
+    location: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pad:
+    """``source`` with ``low`` elements before and ``high`` after it along each dimension.
+
+    The new elements are ``value``, which is the fill value where the result is sparse.
+    """
+
+    result: Value
+    source: Value
+    low: tuple[AffineExpr, ...]
+    high: tuple[AffineExpr, ...]
+    value: Const
+    location: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Materialize:
     """``dest`` (a parameter that the function assigns) takes the contents of ``source``.
 
@@ -158,6 +204,39 @@ class For:
     location: Location | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class While:
+    """A loop without a count: ``results = inits; while condition: results = body(results)``.
+
+    ``args`` are the carried values in the block ``test``, which computes ``condition``, a rank-0
+    tensor of bool, and changes nothing; ``body_args`` are the same values in ``body``.
+    Source: MLIR's ``scf.while``, whose condition hands the carried values on as they are.
+    """
+
+    results: tuple[Value, ...]
+    inits: tuple[Value, ...]
+    args: tuple[Value, ...]
+    test: tuple[Op, ...]
+    condition: Value
+    body_args: tuple[Value, ...]
+    body: tuple[Op, ...]
+    yields: tuple[Value, ...]
+    location: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """``results`` are ``then_yields`` where ``condition`` (rank 0, bool) holds, else the others."""
+
+    results: tuple[Value, ...]
+    condition: Value
+    then: tuple[Op, ...]
+    then_yields: tuple[Value, ...]
+    orelse: tuple[Op, ...]
+    else_yields: tuple[Value, ...]
+    location: Location | None = None
+
+
 Op = (
     Generic
     | Convert
@@ -166,8 +245,13 @@ Op = (
     | Insert
     | ExtractSlice
     | InsertSlice
+    | Reshape
+    | Concat
+    | Pad
     | Materialize
     | For
+    | While
+    | If
 )
 
 

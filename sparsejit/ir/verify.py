@@ -12,6 +12,16 @@ from collections.abc import Callable, Iterator, Sequence
 from sparsejit.affine import AffineExpr, Constant, Dim, dims_of
 from sparsejit.errors import VerificationError
 from sparsejit.ir._scalar_rules import broken_numbers, broken_types
+from sparsejit.ir._structure_rules import (
+    alike,
+    branches_yield_the_results,
+    conditions_are_truth_values,
+    loops_carry_what_they_take,
+    padding_fits,
+    parts_fit_together,
+    reshapes_keep_the_elements,
+    where,
+)
 from sparsejit.ir.printing import print_tensor
 from sparsejit.ir.scalar import dtype_of
 from sparsejit.ir.tensor import (
@@ -27,16 +37,19 @@ from sparsejit.ir.tensor import (
     TensorFunc,
     Value,
 )
-from sparsejit.ir.types import IteratorType, TensorType
-from sparsejit.ir.walk import affine_of, all_ops, all_values, operands_of, results_of
+from sparsejit.ir.types import IteratorType
+from sparsejit.ir.walk import (
+    affine_of,
+    all_ops,
+    all_values,
+    blocks_of,
+    operands_of,
+    results_of,
+)
 
 __all__ = ["TENSOR_RULES", "verify_tensor"]
 
 Rule = Callable[[TensorFunc], Iterator[str]]
-
-
-def _where(op: Op) -> str:
-    return ", ".join(f"%{value.name}" for value in results_of(op)) or "a loop"
 
 
 def _symbols_have_their_own_names(func: TensorFunc) -> Iterator[str]:
@@ -69,11 +82,11 @@ def _values_are_defined_before_use(func: TensorFunc) -> Iterator[str]:
 
     def block(ops: Sequence[Op], known: dict[str, Value]) -> Iterator[str]:
         for op in ops:
-            yield from take(operands_of(op), known, _where(op))
-            if isinstance(op, For):
-                inside = known | {arg.name: arg for arg in op.args}
-                yield from block(op.body, inside)
-                yield from take(op.yields, inside, f"the end of {_where(op)}")
+            yield from take(operands_of(op), known, where(op))
+            for inner in blocks_of(op):
+                inside = known | {arg.name: arg for arg in inner.args}
+                yield from block(inner.ops, inside)
+                yield from take(inner.taken, inside, f"the end of {where(op)}")
             known.update((value.name, value) for value in results_of(op))
 
     known = {param.name: param for param in func.params}
@@ -98,12 +111,14 @@ def _symbols_are_in_scope(func: TensorFunc) -> Iterator[str]:
 
     def block(ops: Sequence[Op], scope: frozenset[int]) -> Iterator[str]:
         for op in ops:
-            yield from check(affine_of(op), scope, _where(op))
-            args = op.args if isinstance(op, For) else ()
-            for value in (*results_of(op), *args):
+            yield from check(affine_of(op), scope, where(op))
+            for value in results_of(op):
                 yield from check(value.type.shape, scope, f"%{value.name}")
-            if isinstance(op, For):
-                yield from block(op.body, scope | {op.induction})
+            counted = {op.induction} if isinstance(op, For) else set()
+            for inner in blocks_of(op):
+                for value in inner.args:
+                    yield from check(value.type.shape, scope, f"%{value.name}")
+                yield from block(inner.ops, scope | counted)
 
     extents = frozenset(range(func.num_extents))
     for param in func.params:
@@ -118,9 +133,9 @@ def _loops_count_with_a_symbol_of_their_own(func: TensorFunc) -> Iterator[str]:
         if not isinstance(op, For):
             continue
         if not func.num_extents <= op.induction < len(func.symbols):
-            yield f"{_where(op)} counts with symbol {op.induction}, no induction variable"
+            yield f"{where(op)} counts with symbol {op.induction}, no induction variable"
         if op.induction in seen:
-            yield f"{_where(op)} counts with symbol {op.induction}, as another loop does"
+            yield f"{where(op)} counts with symbol {op.induction}, as another loop does"
         seen.add(op.induction)
 
 
@@ -150,11 +165,11 @@ def _maps_fit_operands_and_loops(func: TensorFunc) -> Iterator[str]:
     for op in _generics(func):
         operands, loops = (*op.inputs, op.init), len(op.iterator_types)
         if len(op.indexing_maps) != len(operands):
-            yield f"{_where(op)} has {len(op.indexing_maps)} maps for {len(operands)} operands"
+            yield f"{where(op)} has {len(op.indexing_maps)} maps for {len(operands)} operands"
         if len(op.extents) != loops:
-            yield f"{_where(op)} has {len(op.extents)} extents for {loops} loops"
+            yield f"{where(op)} has {len(op.extents)} extents for {loops} loops"
         for number, (value, indexing) in enumerate(zip(operands, op.indexing_maps, strict=False)):
-            of = f"{_where(op)}: the map of operand {number}"
+            of = f"{where(op)}: the map of operand {number}"
             if indexing.num_dims != loops:
                 yield f"{of} is over {indexing.num_dims} loops of {loops}"
             if len(indexing.results) != value.type.rank:
@@ -168,14 +183,14 @@ def _destinations_are_written_once(func: TensorFunc) -> Iterator[str]:
     for op in _generics(func):
         written = op.indexing_maps[-1]
         if not written.is_projected_permutation:
-            yield f"{_where(op)}: the destination's map {written} repeats or computes an index"
+            yield f"{where(op)}: the destination's map {written} repeats or computes an index"
             continue
         for loop, kind in enumerate(op.iterator_types):
             indexes = Dim(loop) in written.results
             if indexes and kind is IteratorType.REDUCTION:
-                yield f"{_where(op)}: reduction loop {loop} indexes the destination"
+                yield f"{where(op)}: reduction loop {loop} indexes the destination"
             if not indexes and kind is IteratorType.PARALLEL:
-                yield f"{_where(op)}: parallel loop {loop} does not index the destination"
+                yield f"{where(op)}: parallel loop {loop} does not index the destination"
 
 
 def _bodies_are_typed(func: TensorFunc) -> Iterator[str]:
@@ -184,9 +199,9 @@ def _bodies_are_typed(func: TensorFunc) -> Iterator[str]:
         dtypes = tuple(value.type.dtype for value in (*op.inputs, op.init))
         broken = list(broken_numbers(op.body, len(dtypes), len(op.iterator_types)))
         broken = broken or list(broken_types(op.body, dtypes))
-        yield from (f"{_where(op)}: {text}" for text in broken)
+        yield from (f"{where(op)}: {text}" for text in broken)
         if not broken and (made := dtype_of(op.body, dtypes)) is not op.result.type.dtype:
-            yield f"{_where(op)}: a body of {made.value} for a result of {dtypes[-1].value}"
+            yield f"{where(op)}: a body of {made.value} for a result of {dtypes[-1].value}"
 
 
 def _results_have_the_type_of_their_destination(func: TensorFunc) -> Iterator[str]:
@@ -200,7 +215,7 @@ def _results_have_the_type_of_their_destination(func: TensorFunc) -> Iterator[st
             case _:
                 continue
         if op.result.type != dest.type:
-            yield f"{_where(op)} has another type than its destination %{dest.name}"
+            yield f"{where(op)} has another type than its destination %{dest.name}"
 
 
 def _conversions_keep_all_but_the_format(func: TensorFunc) -> Iterator[str]:
@@ -212,7 +227,7 @@ def _conversions_keep_all_but_the_format(func: TensorFunc) -> Iterator[str]:
         if isinstance(op, Convert | AllocTensor) and source is not None:
             before, after = source.type, op.result.type
             if (before.shape, before.dtype, before.fill) != (after.shape, after.dtype, after.fill):
-                yield f"{_where(op)} changes more than the format of %{source.name}"
+                yield f"{where(op)} changes more than the format of %{source.name}"
 
 
 def _inserts_fit(func: TensorFunc) -> Iterator[str]:
@@ -221,11 +236,11 @@ def _inserts_fit(func: TensorFunc) -> Iterator[str]:
         if not isinstance(op, Insert):
             continue
         if op.scalar.type.rank:
-            yield f"{_where(op)} inserts %{op.scalar.name} of rank {op.scalar.type.rank}"
+            yield f"{where(op)} inserts %{op.scalar.name} of rank {op.scalar.type.rank}"
         if op.scalar.type.dtype is not op.dest.type.dtype:
-            yield f"{_where(op)} inserts {_dtype(op.scalar)} into {_dtype(op.dest)}"
+            yield f"{where(op)} inserts {_dtype(op.scalar)} into {_dtype(op.dest)}"
         if len(op.indices) != op.dest.type.rank:
-            yield f"{_where(op)} has {len(op.indices)} indices for rank {op.dest.type.rank}"
+            yield f"{where(op)} has {len(op.indices)} indices for rank {op.dest.type.rank}"
 
 
 def _slices_fit(func: TensorFunc) -> Iterator[str]:
@@ -241,7 +256,7 @@ def _slices_fit(func: TensorFunc) -> Iterator[str]:
                 broken = _broken_slice(op, op.dest, op.source)
             case _:
                 continue
-        yield from (f"{_where(op)}: {text}" for text in broken)
+        yield from (f"{where(op)}: {text}" for text in broken)
 
 
 def _broken_slice(op: ExtractSlice | InsertSlice, whole: Value, part: Value) -> Iterator[str]:
@@ -268,33 +283,16 @@ def _only_assigned_parameters_are_written(func: TensorFunc) -> Iterator[str]:
         if not isinstance(op, Materialize):
             continue
         if op.dest not in func.assigned:
-            yield f"{_where(op)} writes %{op.dest.name}, which is read only"
-        if not _alike(op.source.type, op.dest.type):
-            yield f"{_where(op)}: %{op.source.name} cannot be the contents of %{op.dest.name}"
-
-
-def _loops_carry_what_they_take(func: TensorFunc) -> Iterator[str]:
-    """A loop's results, arguments and inits agree in type; what it yields may differ in shape."""
-    for op in all_ops(func.ops):
-        if not isinstance(op, For):
-            continue
-        counts = {len(op.results), len(op.inits), len(op.args), len(op.yields)}
-        if len(counts) > 1:
-            yield f"{_where(op)} carries a different number of values in, inside and out"
-            continue
-        carried = zip(op.inits, op.args, op.results, op.yields, strict=True)
-        for init, arg, result, yielded in carried:
-            if not init.type == arg.type == result.type:
-                yield f"{_where(op)}: %{init.name}, %{arg.name} and %{result.name} differ in type"
-            if not _alike(yielded.type, arg.type):
-                yield f"{_where(op)}: %{yielded.name} cannot become %{arg.name}"
+            yield f"{where(op)} writes %{op.dest.name}, which is read only"
+        if not alike(op.source.type, op.dest.type):
+            yield f"{where(op)}: %{op.source.name} cannot be the contents of %{op.dest.name}"
 
 
 def _copies_belong_to_the_stage(func: TensorFunc) -> Iterator[str]:
     """Tensors are copied by the atomic stage only."""
     for op in all_ops(func.ops):
         if isinstance(op, AllocTensor) and op.copy is not None:
-            yield f"{_where(op)} copies %{op.copy.name}"
+            yield f"{where(op)} copies %{op.copy.name}"
 
 
 def _generics(func: TensorFunc) -> Iterator[Generic]:
@@ -303,16 +301,6 @@ def _generics(func: TensorFunc) -> Iterator[Generic]:
 
 def _dtype(value: Value) -> str:
     return value.type.dtype.value
-
-
-def _alike(one: TensorType, other: TensorType) -> bool:
-    """Equal but for the expressions in the shape, whose values may agree all the same."""
-    return (one.rank, one.dtype, one.format, one.fill) == (
-        other.rank,
-        other.dtype,
-        other.format,
-        other.fill,
-    )
 
 
 TENSOR_RULES: tuple[Rule, ...] = (
@@ -332,7 +320,12 @@ TENSOR_RULES: tuple[Rule, ...] = (
     _inserts_fit,
     _slices_fit,
     _only_assigned_parameters_are_written,
-    _loops_carry_what_they_take,
+    loops_carry_what_they_take,
+    conditions_are_truth_values,
+    branches_yield_the_results,
+    reshapes_keep_the_elements,
+    parts_fit_together,
+    padding_fits,
     _copies_belong_to_the_stage,
 )
 

@@ -1,54 +1,89 @@
 """Walks over the tensor IR: operands, results, definitions, uses, and rebuilding.
 
 Functions of one operation look at it alone; ``all_ops`` and what builds on it descend into the
-bodies of ``For``. Nothing here changes an operation: rebuilding returns new ones. The walks over
-the loop IR are in ``loop_walk``.
+blocks of ``For``, ``While`` and ``If``. Nothing here changes an operation: rebuilding returns new
+ones. The walks over the loop IR are in ``loop_walk``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from sparsejit.affine import AffineExpr, substitute
 from sparsejit.ir.tensor import (
     AllocTensor,
+    Concat,
     Convert,
     Empty,
     ExtractSlice,
     For,
     Generic,
+    If,
     Insert,
     InsertSlice,
     Materialize,
     Op,
+    Pad,
+    Reshape,
     TensorFunc,
     Value,
+    While,
 )
 from sparsejit.ir.types import TensorType
 
 __all__ = [
+    "Block",
     "affine_of",
     "all_ops",
     "all_values",
+    "blocks_of",
+    "defined_by",
     "definitions",
+    "map_blocks",
     "map_ops",
     "operands_of",
     "replace_values",
     "results_of",
     "substitute_symbols",
     "uses",
+    "yields_of",
 ]
 
 
+class Block(NamedTuple):
+    """A block inside an operation: its arguments, its operations, and what its end takes."""
+
+    args: tuple[Value, ...]
+    ops: tuple[Op, ...]
+    taken: tuple[Value, ...]
+
+
+def blocks_of(op: Op) -> tuple[Block, ...]:
+    """Return the blocks of ``op``, none for most; the end of a ``While``'s test takes the condition
+    and hands on the carried values."""
+    match op:
+        case For():
+            return (Block(op.args, op.body, op.yields),)
+        case While():
+            test = Block(op.args, op.test, (op.condition, *op.args))
+            return (test, Block(op.body_args, op.body, op.yields))
+        case If():
+            return (Block((), op.then, op.then_yields), Block((), op.orelse, op.else_yields))
+        case _:
+            return ()
+
+
 def operands_of(op: Op) -> tuple[Value, ...]:
-    """Return the values that ``op`` itself takes, destinations last; for ``For``, its inits."""
+    """Return the values that ``op`` itself takes, destinations last; for loops, their inits."""
     match op:
         case Generic():
             return (*op.inputs, op.init)
-        case Convert() | ExtractSlice():
+        case Convert() | ExtractSlice() | Reshape() | Pad():
             return (op.source,)
+        case Concat():
+            return op.sources
         case Empty():
             return ()
         case AllocTensor():
@@ -57,15 +92,22 @@ def operands_of(op: Op) -> tuple[Value, ...]:
             return (op.scalar, op.dest)
         case InsertSlice() | Materialize():
             return (op.source, op.dest)
-        case For():
+        case For() | While():
             return op.inits
+        case If():
+            return (op.condition,)
         case _:
             assert_never(op)
 
 
 def results_of(op: Op) -> tuple[Value, ...]:
     """Return the values that ``op`` defines for the operations after it."""
-    return op.results if isinstance(op, For) else (op.result,)
+    return op.results if isinstance(op, For | While | If) else (op.result,)
+
+
+def yields_of(op: Op) -> tuple[Value, ...]:
+    """Return the values that the ends of the blocks of ``op`` take."""
+    return tuple(value for block in blocks_of(op) for value in block.taken)
 
 
 def affine_of(op: Op) -> tuple[AffineExpr, ...]:
@@ -73,12 +115,16 @@ def affine_of(op: Op) -> tuple[AffineExpr, ...]:
     match op:
         case Generic():
             return op.extents
-        case Convert() | Empty() | AllocTensor() | Materialize():
+        case Convert() | Empty() | AllocTensor() | Materialize() | Reshape() | Concat():
+            return ()
+        case While() | If():
             return ()
         case Insert():
             return op.indices
         case ExtractSlice() | InsertSlice():
             return (*op.offsets, *op.sizes)
+        case Pad():
+            return (*op.low, *op.high)
         case For():
             return (op.lower, op.upper)
         case _:
@@ -86,20 +132,23 @@ def affine_of(op: Op) -> tuple[AffineExpr, ...]:
 
 
 def all_ops(ops: Iterable[Op]) -> Iterator[Op]:
-    """Yield every operation in program order; a loop comes before the operations of its body."""
+    """Yield every operation in program order; a loop comes before the operations of its blocks."""
     for op in ops:
         yield op
-        if isinstance(op, For):
-            yield from all_ops(op.body)
+        for block in blocks_of(op):
+            yield from all_ops(block.ops)
+
+
+def defined_by(op: Op) -> tuple[Value, ...]:
+    """Return the arguments of the blocks of ``op``, and its results."""
+    return (*(arg for block in blocks_of(op) for arg in block.args), *results_of(op))
 
 
 def all_values(func: TensorFunc) -> Iterator[Value]:
-    """Yield every value once, where it is defined: parameters, loop arguments, results."""
+    """Yield every value once, where it is defined: parameters, arguments of blocks, results."""
     yield from func.params
     for op in all_ops(func.ops):
-        if isinstance(op, For):
-            yield from op.args
-        yield from results_of(op)
+        yield from defined_by(op)
 
 
 def definitions(func: TensorFunc) -> dict[str, Op]:
@@ -110,31 +159,38 @@ def definitions(func: TensorFunc) -> dict[str, Op]:
 def uses(func: TensorFunc) -> dict[str, tuple[Op | None, ...]]:
     """Return, by name, the operations that take a value; one entry a use.
 
-    A loop that yields a value uses it; a use as a result of the function is None, and comes last.
+    A loop or branch that yields a value uses it; a use as a result of the function is None, and
+    comes last.
     Values without use are in the dictionary too.
     """
     found: dict[str, list[Op | None]] = {value.name: [] for value in all_values(func)}
     for op in all_ops(func.ops):
-        taken = operands_of(op) + (op.yields if isinstance(op, For) else ())
-        for value in taken:
+        for value in (*operands_of(op), *yields_of(op)):
             found.setdefault(value.name, []).append(op)
     for value in func.results:
         found.setdefault(value.name, []).append(None)
     return {name: tuple(users) for name, users in found.items()}
 
 
-def replace_values(op: Op, change: Callable[[Value], Value]) -> Op:
-    """Return ``op`` with every value in it replaced, results and the body of a loop included."""
+def replace_values(  # noqa: C901 - one case for each kind
+    op: Op, change: Callable[[Value], Value]
+) -> Op:
+    """Return ``op`` with every value in it replaced, results and the blocks of a loop included."""
 
     def all_of(values: tuple[Value, ...]) -> tuple[Value, ...]:
         return tuple(change(value) for value in values)
+
+    def inside(ops: tuple[Op, ...]) -> tuple[Op, ...]:
+        return tuple(replace_values(inner, change) for inner in ops)
 
     match op:
         case Generic():
             result, inputs, init = change(op.result), all_of(op.inputs), change(op.init)
             return replace(op, result=result, inputs=inputs, init=init)
-        case Convert() | ExtractSlice():
+        case Convert() | ExtractSlice() | Reshape() | Pad():
             return replace(op, result=change(op.result), source=change(op.source))
+        case Concat():
+            return replace(op, result=change(op.result), sources=all_of(op.sources))
         case Empty():
             return replace(op, result=change(op.result))
         case AllocTensor():
@@ -152,19 +208,53 @@ def replace_values(op: Op, change: Callable[[Value], Value]) -> Op:
                 results=all_of(op.results),
                 inits=all_of(op.inits),
                 args=all_of(op.args),
-                body=tuple(replace_values(inner, change) for inner in op.body),
+                body=inside(op.body),
                 yields=all_of(op.yields),
+            )
+        case While():
+            return replace(
+                op,
+                results=all_of(op.results),
+                inits=all_of(op.inits),
+                args=all_of(op.args),
+                test=inside(op.test),
+                condition=change(op.condition),
+                body_args=all_of(op.body_args),
+                body=inside(op.body),
+                yields=all_of(op.yields),
+            )
+        case If():
+            return replace(
+                op,
+                results=all_of(op.results),
+                condition=change(op.condition),
+                then=inside(op.then),
+                then_yields=all_of(op.then_yields),
+                orelse=inside(op.orelse),
+                else_yields=all_of(op.else_yields),
             )
         case _:
             assert_never(op)
+
+
+def map_blocks(op: Op, change: Callable[[tuple[Op, ...]], tuple[Op, ...]]) -> Op:
+    """Return ``op`` with the operations of each of its blocks replaced by what ``change`` gives."""
+    match op:
+        case For():
+            return replace(op, body=change(op.body))
+        case While():
+            return replace(op, test=change(op.test), body=change(op.body))
+        case If():
+            return replace(op, then=change(op.then), orelse=change(op.orelse))
+        case _:
+            return op
 
 
 def map_ops(ops: Iterable[Op], change: Callable[[Op], Iterable[Op]]) -> tuple[Op, ...]:
     """Return ``ops`` with each replaced by the operations ``change`` gives, bodies first."""
     made: list[Op] = []
     for op in ops:
-        whole = replace(op, body=map_ops(op.body, change)) if isinstance(op, For) else op
-        made.extend(change(whole))
+        made.extend(change(map_blocks(op, lambda inner: map_ops(inner, change))))
     return tuple(made)
 
 
@@ -172,22 +262,25 @@ def _substitute_in(op: Op, values: Mapping[int, AffineExpr]) -> Op:
     def all_of(exprs: tuple[AffineExpr, ...]) -> tuple[AffineExpr, ...]:
         return tuple(substitute(expr, values) for expr in exprs)
 
+    def inside(ops: tuple[Op, ...]) -> tuple[Op, ...]:
+        return tuple(_substitute_in(inner, values) for inner in ops)
+
     match op:
         case Generic():
             return replace(op, extents=all_of(op.extents))
-        case Convert() | Empty() | AllocTensor() | Materialize():
+        case Convert() | Empty() | AllocTensor() | Materialize() | Reshape() | Concat():
             return op
         case Insert():
             return replace(op, indices=all_of(op.indices))
         case ExtractSlice() | InsertSlice():
             return replace(op, offsets=all_of(op.offsets), sizes=all_of(op.sizes))
+        case Pad():
+            return replace(op, low=all_of(op.low), high=all_of(op.high))
         case For():
-            return replace(
-                op,
-                lower=substitute(op.lower, values),
-                upper=substitute(op.upper, values),
-                body=tuple(_substitute_in(inner, values) for inner in op.body),
-            )
+            lower, upper = substitute(op.lower, values), substitute(op.upper, values)
+            return map_blocks(replace(op, lower=lower, upper=upper), inside)
+        case While() | If():
+            return map_blocks(op, inside)
         case _:
             assert_never(op)
 

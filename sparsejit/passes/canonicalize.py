@@ -11,8 +11,16 @@ from dataclasses import replace
 
 from sparsejit.ir.fold import applies, fold_binary, fold_cast, fold_unary
 from sparsejit.ir.scalar import Binary, Cast, Const, ScalarExpr, Select, Unary
-from sparsejit.ir.tensor import For, Generic, Materialize, Op, TensorFunc
-from sparsejit.ir.walk import map_ops, operands_of, results_of
+from sparsejit.ir.tensor import Generic, Materialize, Op, TensorFunc
+from sparsejit.ir.walk import (
+    all_ops,
+    blocks_of,
+    map_blocks,
+    map_ops,
+    operands_of,
+    results_of,
+    yields_of,
+)
 
 __all__ = ["canonicalize", "fold_constants"]
 
@@ -43,9 +51,10 @@ def _without_dead(ops: tuple[Op, ...], live: set[str]) -> tuple[Op, ...]:
     for op in reversed(ops):
         if not _writes((op,)) and not any(result.name in live for result in results_of(op)):
             continue
-        if isinstance(op, For):
-            inner = {value.name for value in op.yields}
-            op = replace(op, body=_without_dead(op.body, inner))
+        if blocks_of(op):
+            # What a block takes from outside is live before the operation.
+            inner = {value.name for value in yields_of(op)}
+            op = map_blocks(op, lambda ops: _without_dead(ops, inner))  # noqa: B023 - used at once
             live |= inner
         live.update(value.name for value in operands_of(op))
         kept.append(op)
@@ -53,9 +62,7 @@ def _without_dead(ops: tuple[Op, ...], live: set[str]) -> tuple[Op, ...]:
 
 
 def _writes(ops: tuple[Op, ...]) -> bool:
-    return any(
-        isinstance(op, Materialize) or (isinstance(op, For) and _writes(op.body)) for op in ops
-    )
+    return any(isinstance(op, Materialize) for op in all_ops(ops))
 
 
 def fold_constants(expr: ScalarExpr) -> ScalarExpr:

@@ -4,7 +4,8 @@ In go a ``TensorFunc`` and its ``Decisions``; out comes ``CopyInserted``, in whi
 be used in place: where the analysis said out-of-place, an ``AllocTensor`` stands before the
 operation and takes its place. It is a copy, unless nobody reads what was there. Only a slice is
 copied where only a slice is changed. ``Empty`` becomes ``AllocTensor``. A loop that yields another
-buffer than the one it was given ends by copying it there, so no buffer changes its owner.
+buffer than the one it was given ends by copying it there, and branches that end in different
+buffers copy into one made before them, so no buffer changes its owner.
 
 The result is no ``TensorFunc``: its use-def chains must not change any more, and no pass takes it.
 """
@@ -19,8 +20,9 @@ from sparsejit.errors import Location, UnsupportedError
 from sparsejit.ir import tensor
 from sparsejit.ir.printing import print_op
 from sparsejit.ir.tensor import TensorFunc, Value
+from sparsejit.ir.walk import blocks_of
+from sparsejit.sparsify_and_bufferize._flow import Use
 from sparsejit.sparsify_and_bufferize._one_shot_analysis import Decisions, reason_text
-from sparsejit.sparsify_and_bufferize._op_effects import Use
 from sparsejit.sparsify_and_bufferize._options import StageOptions
 
 __all__ = ["CopyInserted", "InsertedCopy", "OwnedBuffer", "copies_text", "insert_copies"]
@@ -42,13 +44,12 @@ class InsertedCopy:
 class OwnedBuffer:
     """A buffer that the function makes: the value that it starts as, and where it ends.
 
-    ``loop`` is the induction symbol of the loop whose iterations make it, None for the function's
-    own block. Unless it ``escapes``, the end of that block frees it; one that escapes belongs to
-    the caller.
+    ``block`` says in which block it is made, empty for the function's own. Unless it ``escapes``,
+    the end of that block frees it; one that escapes belongs to the caller.
     """
 
     value: str
-    loop: int | None
+    block: str
     escapes: bool
 
 
@@ -57,8 +58,9 @@ class CopyInserted:
     """A function whose every write may happen in place.
 
     The first fields are those of ``TensorFunc``; inside loops a ``Materialize`` may write a loop's
-    argument. ``roots`` maps each value to the one whose buffer it lives in, a parameter or an
-    owned buffer; ``copies`` are the allocations that were inserted, in program order.
+    argument, and inside branches the buffer in which they leave a result. ``roots`` maps each value
+    to the one whose buffer it lives in, a parameter or an owned buffer; ``copies`` are the
+    allocations that were inserted, in program order.
     """
 
     name: str
@@ -75,6 +77,8 @@ class CopyInserted:
 
 _DEFAULT_OPTIONS = StageOptions()
 
+Values = tuple[Value, ...]
+
 
 def insert_copies(
     func: TensorFunc, decisions: Decisions, options: StageOptions = _DEFAULT_OPTIONS
@@ -88,8 +92,8 @@ def insert_copies(
     ops = inserter.block(func.ops)
     results = tuple(inserter.renamed(value) for value in func.results)
     roots: dict[str, str] = {param.name: param.name for param in func.params}
-    made: list[tuple[str, int | None]] = []
-    _find_roots(ops, roots, made, None)
+    made: list[tuple[str, str]] = []
+    _find_roots(ops, roots, made, func.symbols, "")
     returned = {roots[value.name] for value in results}
     return CopyInserted(
         name=func.name,
@@ -100,7 +104,7 @@ def insert_copies(
         results=results,
         assigned=func.assigned,
         copies=tuple(inserter.copies),
-        owned=tuple(OwnedBuffer(value, loop, value in returned) for value, loop in made),
+        owned=tuple(OwnedBuffer(value, block, value in returned) for value, block in made),
         roots=roots,
     )
 
@@ -171,15 +175,21 @@ class _Inserter:
                 values = [self._operand(place, k, made, op) for k in range(len(op.inputs) + 1)]
                 made.append(replace(op, inputs=tuple(values[:-1]), init=values[-1]))
             case tensor.For():
-                self._loop(op, place, made)
+                self._for(op, place, made)
+            case tensor.While():
+                self._while(op, place, made)
+            case tensor.If():
+                self._if(op, made)
             case tensor.Empty(result):
                 self._check_space(None, op.location)
                 made.append(tensor.AllocTensor(result, None, op.location))
             case tensor.AllocTensor(_, copy):
                 self._check_space(copy, op.location)
                 made.append(replace(op, copy=None if copy is None else self.renamed(copy)))
-            case tensor.Convert(_, source):
+            case tensor.Convert(_, source) | tensor.Reshape(_, source) | tensor.Pad(_, source):
                 made.append(replace(op, source=self.renamed(source)))
+            case tensor.Concat(_, sources):
+                made.append(replace(op, sources=tuple(map(self.renamed, sources))))
             case tensor.Insert(_, scalar, _):
                 dest = self._operand(place, 0, made, op)
                 made.append(replace(op, scalar=self.renamed(scalar), dest=dest))
@@ -204,17 +214,46 @@ class _Inserter:
             self._note(alloc, decision.use)
             self._renamed[op.result.name] = alloc.result
 
-    def _loop(self, op: tensor.For, place: int, made: list[tensor.Op]) -> None:
-        inits = tuple(self._operand(place, k, made, op) for k in range(len(op.inits)))
-        body = list(self.block(op.body))
-        self._number += 1  # the yield
+    # ------------------------------------------------------------ loops and branches
+
+    def _inner(self, ops: tuple[tensor.Op, ...]) -> list[tensor.Op]:
+        """The operations of a block, whose end is numbered too."""
+        made = list(self.block(ops))
+        self._number += 1
+        return made
+
+    def _inits(self, op: tensor.For | tensor.While, place: int, made: list[tensor.Op]) -> Values:
+        return tuple(self._operand(place, k, made, op) for k in range(len(op.inits)))
+
+    def _for(self, op: tensor.For, place: int, made: list[tensor.Op]) -> None:
+        inits = self._inits(op, place, made)
+        body = self._inner(op.body)
+        yields = self._given_back(op, op.args, body)
+        made.append(replace(op, inits=inits, body=tuple(body), yields=yields))
+
+    def _while(self, op: tensor.While, place: int, made: list[tensor.Op]) -> None:
+        inits = self._inits(op, place, made)
+        test = tuple(self._inner(op.test))
+        condition = self.renamed(op.condition)
+        body = self._inner(op.body)
+        yields = self._given_back(op, op.body_args, body)
+        made.append(
+            replace(
+                op, inits=inits, test=test, condition=condition, body=tuple(body), yields=yields
+            )
+        )
+
+    def _given_back(
+        self, op: tensor.For | tensor.While, args: Values, body: list[tensor.Op]
+    ) -> Values:
+        """What a loop's body yields, copied into the buffers of ``args`` where it is another."""
         yields = [self.renamed(value) for value in op.yields]
         moved = [
             k
-            for k, (arg, value) in enumerate(zip(op.args, op.yields, strict=True))
+            for k, (arg, value) in enumerate(zip(args, op.yields, strict=True))
             if not self._decisions.are_equivalent(arg.name, value.name)
         ]
-        overwritten = {op.args[k].name for k in moved}
+        overwritten = {args[k].name for k in moved}
         # All yields are read before any argument is overwritten, as in a simultaneous assignment.
         for k in moved:
             if overwritten & self._aliases_of(op.yields[k].name):
@@ -224,28 +263,64 @@ class _Inserter:
                 self.copies.append(InsertedCopy(copy.result.name, yields[k].name, reason))
                 yields[k] = copy.result
         for k in moved:
-            stored = self._fresh(op.args[k])
-            body.append(tensor.Materialize(stored, yields[k], op.args[k], op.location))
-            yields[k] = stored
-        made.append(replace(op, inits=inits, body=tuple(body), yields=tuple(yields)))
+            yields[k] = self._stored(yields[k], args[k], body, op.location)
+        return tuple(yields)
+
+    def _stored(
+        self, value: Value, dest: Value, made: list[tensor.Op], location: Location | None
+    ) -> Value:
+        stored = self._fresh(dest)
+        made.append(tensor.Materialize(stored, value, dest, location))
+        return stored
+
+    def _if(self, op: tensor.If, made: list[tensor.Op]) -> None:
+        """Branches that yield different buffers copy into one that is made before them."""
+        condition = self.renamed(op.condition)
+        blocks = []
+        for block in blocks_of(op):
+            made_inside = self._inner(block.ops)
+            blocks.append((made_inside, [self.renamed(value) for value in block.taken]))
+        for k, (one, other) in enumerate(zip(op.then_yields, op.else_yields, strict=True)):
+            if self._decisions.are_equivalent(one.name, other.name):
+                continue
+            alloc = self._alloc(op.results[k], None, op.location)
+            made.append(alloc)
+            reason = f"the branches of %{op.results[k].name} end in different buffers"
+            self.copies.append(InsertedCopy(alloc.result.name, None, reason))
+            for ops, yields in blocks:
+                yields[k] = self._stored(yields[k], alloc.result, ops, op.location)
+        (then, then_yields), (orelse, else_yields) = blocks
+        made.append(
+            replace(
+                op,
+                condition=condition,
+                then=tuple(then),
+                then_yields=tuple(then_yields),
+                orelse=tuple(orelse),
+                else_yields=tuple(else_yields),
+            )
+        )
 
     def _aliases_of(self, name: str) -> set[str]:
         return next((set(names) for names in self._decisions.aliases if name in names), {name})
 
 
-def _find_roots(
+def _find_roots(  # noqa: C901 - one case for each kind
     ops: tuple[tensor.Op, ...],
     roots: dict[str, str],
-    made: list[tuple[str, int | None]],
-    loop: int | None,
+    made: list[tuple[str, str]],
+    symbols: tuple[str, ...],
+    block: str,
 ) -> None:
     """Record in whose buffer each value lives, and the buffers that each block makes."""
     for op in ops:
         match op:
-            case tensor.For():
-                for arg, result, init in zip(op.args, op.results, op.inits, strict=True):
-                    roots[arg.name] = roots[result.name] = roots[init.name]
-                _find_roots(op.body, roots, made, op.induction)
+            case tensor.For() | tensor.While():
+                for init, *carried in zip(
+                    op.inits, *(inner.args for inner in blocks_of(op)), op.results, strict=True
+                ):
+                    for value in carried:
+                        roots[value.name] = roots[init.name]
             case tensor.Generic(result, _, init):
                 roots[result.name] = roots[init.name]
             case tensor.Insert(result, _, dest) | tensor.InsertSlice(result, _, dest):
@@ -254,16 +329,40 @@ def _find_roots(
                 roots[result.name] = roots[dest.name]
             case tensor.ExtractSlice(result, source) if source.type.is_dense:
                 roots[result.name] = roots[source.name]
+            case tensor.If():
+                pass
             case (
                 tensor.ExtractSlice(result)
                 | tensor.Convert(result)
                 | tensor.Empty(result)
                 | tensor.AllocTensor(result)
+                | tensor.Reshape(result)
+                | tensor.Concat(result)
+                | tensor.Pad(result)
             ):
                 roots[result.name] = result.name
-                made.append((result.name, loop))
+                made.append((result.name, block))
             case _:
                 assert_never(op)
+        for inner, text in zip(blocks_of(op), _block_texts(op, symbols), strict=True):
+            _find_roots(inner.ops, roots, made, symbols, text)
+        if isinstance(op, tensor.If):
+            for result, one, other in zip(op.results, op.then_yields, op.else_yields, strict=True):
+                assert roots[one.name] == roots[other.name], f"%{result.name} has two buffers"
+                roots[result.name] = roots[one.name]
+
+
+def _block_texts(op: tensor.Op, symbols: tuple[str, ...]) -> tuple[str, ...]:
+    """Return how each block of ``op`` is called."""
+    match op:
+        case tensor.For(induction=induction):
+            return (f"each iteration of {symbols[induction]}",)
+        case tensor.While():
+            return ("each test of a loop", "each iteration of a loop")
+        case tensor.If():
+            return ("one branch", "the other branch")
+        case _:
+            return ()
 
 
 def copies_text(inserted: CopyInserted, options: StageOptions = _DEFAULT_OPTIONS) -> str:
@@ -274,9 +373,7 @@ def copies_text(inserted: CopyInserted, options: StageOptions = _DEFAULT_OPTIONS
     returned = ", ".join(f"%{value.name}" for value in inserted.results)
     lines.append(f"  return {returned}".rstrip())
     for buffer in inserted.owned:
-        where = (
-            "" if buffer.loop is None else f" in each iteration of {inserted.symbols[buffer.loop]}"
-        )
+        where = f" in {buffer.block}" if buffer.block else ""
         if buffer.escapes:
             end = "escapes, freed by the caller"
         elif options.create_deallocs:

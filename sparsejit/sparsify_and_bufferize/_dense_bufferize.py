@@ -15,9 +15,10 @@ from sparsejit.errors import Location, UnsupportedError
 from sparsejit.ir import loops, tensor
 from sparsejit.ir.facts import Fact, FactKind
 from sparsejit.ir.fold import zero_of
-from sparsejit.ir.scalar import Nothing
+from sparsejit.ir.scalar import Const, Nothing
 from sparsejit.ir.tensor import Value
-from sparsejit.ir.types import INDEX, IteratorType
+from sparsejit.ir.types import INDEX, DType, IteratorType
+from sparsejit.ir.walk import blocks_of, results_of
 from sparsejit.sparsify_and_bufferize import _index as ix
 from sparsejit.sparsify_and_bufferize._buffers import (
     Buffer,
@@ -80,7 +81,7 @@ class _Bufferizer:
         for value in self._inserted.results:
             body += self._finish(value)
             results.append(self._result(value))
-        body += self._frees(None)
+        body += self._frees(self._inserted.ops)
         copies = [
             Fact(FactKind.COPY, copy.value, _copy_text(copy.copied, copy.reason))
             for copy in self._inserted.copies
@@ -122,11 +123,12 @@ class _Bufferizer:
             case _:
                 assert_never(buffer)
 
-    def _frees(self, loop: int | None) -> Stmts:
-        """Return the ends of the buffers that a block owns and that do not escape from it."""
+    def _frees(self, ops: tuple[tensor.Op, ...]) -> Stmts:
+        """Return the ends of the buffers that a block of ``ops`` makes and that do not escape."""
+        made = {result.name for op in ops for result in results_of(op)}
         freed: list[loops.Stmt] = []
         for owned in self._inserted.owned:
-            if owned.loop != loop or owned.escapes:
+            if owned.value not in made or owned.escapes:
                 continue
             buffer = self._storage.get(owned.value) or self._buffers.get(owned.value)
             if isinstance(buffer, DenseBuffer | SparseBuffer):
@@ -138,7 +140,7 @@ class _Bufferizer:
     def _block(self, ops: tuple[tensor.Op, ...]) -> Stmts:
         return tuple(statement for op in ops for statement in self._op(op))
 
-    def _op(self, op: tensor.Op) -> Stmts:
+    def _op(self, op: tensor.Op) -> Stmts:  # noqa: C901 - one case for each kind
         match op:
             case tensor.Generic():
                 return self._generic(op)
@@ -154,13 +156,21 @@ class _Bufferizer:
             case tensor.InsertSlice():
                 return self._insert_slice(op)
             case tensor.Materialize(result, source, dest):
+                if self._buffers[source.name] == self._buffers[dest.name]:
+                    self._buffers[result.name] = self._buffers[dest.name]
+                    return ()
                 target = self._dense(dest, op.location)
                 self._buffers[result.name] = target
                 origin = self._dense(source, op.location)
-                same = origin.memref == target.memref
-                return () if same else (loops.Copy(target.memref, origin.memref),)
+                return (loops.Copy(target.memref, origin.memref),)
             case tensor.For():
                 return self._for(op)
+            case tensor.While():
+                return self._while(op)
+            case tensor.If():
+                return self._if(op)
+            case tensor.Reshape() | tensor.Concat() | tensor.Pad():
+                raise UnsupportedError("not yet", location=op.location)
             case tensor.Convert():
                 raise UnsupportedError(
                     f"the conversion of %{op.source.name} to {op.result.type.format}",
@@ -178,7 +188,15 @@ class _Bufferizer:
         inputs = tuple(self._buffers[value.name] for value in op.inputs)
         root = self._inserted.roots[op.init.name]
         destination = self._destination(op)
-        made = sparsify(op, inputs, destination, self._symbols, self._namer, self._options)
+        made = sparsify(
+            op,
+            inputs,
+            destination,
+            self._symbols,
+            self._namer,
+            self._options,
+            updates=isinstance(self._buffers[op.init.name], SparseBuffer),
+        )
         self._namer = made.namer
         self._buffers[op.result.name] = made.result
         if isinstance(made.result, SparseBuffer):
@@ -198,26 +216,17 @@ class _Bufferizer:
                 width = self._options.index_width
                 space = self._options.memory_space or 0
                 return declare_levels(name, kind, width, space)
-            case SparseBuffer() | ScalarBuffer():
-                raise UnsupportedError(
-                    "writing into a sparse tensor that already has entries",
-                    hint="assign to a new sparse result",
-                    location=op.location,
-                )
+            case SparseBuffer():
+                return buffer
+            case ScalarBuffer():
+                raise AssertionError("a parameter that is written has a memref")
             case _:
                 assert_never(buffer)
 
     def _alloc(self, op: tensor.AllocTensor) -> Stmts:
         kind = op.result.type
         if not kind.is_dense:
-            if op.copy is not None:
-                raise UnsupportedError(
-                    f"a copy of the sparse tensor %{op.copy.name}",
-                    hint="do not change a sparse tensor whose old value is still needed",
-                    location=op.location,
-                )
-            self._buffers[op.result.name] = NoEntries(kind)
-            return ()
+            return self._alloc_sparse(op)
         space = self._options.memory_space or 0
         name = self._namer.fresh(f"b{op.result.name}")
         memref = loops.Memref(name, kind.dtype, kind.rank, space)
@@ -228,6 +237,20 @@ class _Bufferizer:
         if op.copy is None:
             return (alloc,)
         return (alloc, loops.Copy(memref, self._dense(op.copy, op.location).memref))
+
+    def _alloc_sparse(self, op: tensor.AllocTensor) -> Stmts:
+        source = self._buffers[op.copy.name] if op.copy is not None else None
+        if not isinstance(source, SparseBuffer):
+            self._buffers[op.result.name] = NoEntries(op.result.type)
+            return ()
+        name = self._namer.fresh(f"s{op.result.name}")
+        copy = declare_levels(name, op.result.type, self._options.index_width)
+        self._buffers[op.result.name] = copy
+        statements: list[loops.Stmt] = []
+        for target, origin in zip(copy.flat, source.flat, strict=True):
+            extents = tuple(loops.DimOf(origin, axis) for axis in range(origin.rank))
+            statements += [loops.Alloc(target, extents), loops.Copy(target, origin)]
+        return tuple(statements)
 
     def _dense(self, value: Value, location: Location | None) -> DenseBuffer:
         buffer = self._buffers[value.name]
@@ -274,15 +297,42 @@ class _Bufferizer:
             return ()  # the source was computed in the slice itself
         return (view, loops.Copy(view.memref, source.memref))
 
+    def _scope(self, ops: tuple[tensor.Op, ...]) -> Stmts:
+        """Return a block with the ends of what it makes."""
+        return (*self._block(ops), *self._frees(ops))
+
+    def _carry(self, op: tensor.For | tensor.While) -> None:
+        """Let all states of what a loop carries live in the buffers of its initial values."""
+        blocks = (block.args for block in blocks_of(op))
+        for init, *carried in zip(op.inits, *blocks, op.results, strict=True):
+            for value in carried:
+                self._buffers[value.name] = self._buffers[init.name]
+
     def _for(self, op: tensor.For) -> Stmts:
-        for value, arg, result in zip(op.inits, op.args, op.results, strict=True):
-            self._buffers[arg.name] = self._buffers[result.name] = self._buffers[value.name]
-        body = (*self._block(op.body), *self._frees(op.induction))
+        self._carry(op)
         lower = ix.lower_affine(op.lower, self._symbols)
         upper = ix.lower_affine(op.upper, self._symbols)
         induction = self._symbols[op.induction]
         assert isinstance(induction, loops.Var)
-        return (loops.For(induction, lower, upper, body),)
+        return (loops.For(induction, lower, upper, self._scope(op.body)),)
+
+    def _while(self, op: tensor.While) -> Stmts:
+        """Test at the start of each round, so that the test stands in the program once."""
+        self._carry(op)
+        goes_on = loops.Var(self._namer.fresh("goes_on"), DType.BOOL)
+        test = self._block(op.test)
+        decide = loops.Assign(goes_on, self._element(op.condition))
+        rest = loops.If(goes_on, self._scope(op.body))
+        body = (*test, decide, *self._frees(op.test), rest)
+        start = loops.Let(goes_on, loops.Lit(Const(True, DType.BOOL)), mutable=True)
+        return (start, loops.While(goes_on, body))
+
+    def _if(self, op: tensor.If) -> Stmts:
+        condition = self._element(op.condition)
+        then, orelse = self._scope(op.then), self._scope(op.orelse)
+        for result, value in zip(op.results, op.then_yields, strict=True):
+            self._buffers[result.name] = self._buffers[value.name]
+        return (loops.If(condition, then, orelse),)
 
 
 def _same_place(one: loops.View, other: loops.View) -> bool:

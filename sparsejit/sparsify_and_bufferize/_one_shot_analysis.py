@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sparsejit.errors import UnsupportedError
-from sparsejit.ir.tensor import For, TensorFunc
+from sparsejit.ir.tensor import For, TensorFunc, While
 from sparsejit.sparsify_and_bufferize._alias_sets import DisjointSets
-from sparsejit.sparsify_and_bufferize._op_effects import Flow, FlowOp, Use, flow_of
+from sparsejit.sparsify_and_bufferize._flow import BlockOf, Flow, FlowOp, Use
+from sparsejit.sparsify_and_bufferize._op_effects import flow_of
 from sparsejit.sparsify_and_bufferize._options import StageOptions
 from sparsejit.sparsify_and_bufferize._raw_conflicts import (
     Facts,
@@ -117,7 +118,7 @@ def _merge(flow: Flow, aliases: DisjointSets, in_place: set[Use], use: Use) -> N
 
 def _bottom_up(ops: tuple[FlowOp, ...]) -> list[int]:
     """The reverse of the order in which every operation follows those inside it."""
-    inside: dict[tuple[int, ...], list[int]] = {}
+    inside: dict[tuple[BlockOf, ...], list[int]] = {}
     for place, op in enumerate(ops):
         inside.setdefault(op.path, []).append(place)
     last_first = []
@@ -125,7 +126,8 @@ def _bottom_up(ops: tuple[FlowOp, ...]) -> list[int]:
     while waiting:
         place = waiting.pop()
         last_first.append(place)
-        waiting.extend(inside.get((*ops[place].path, place), ()))
+        for block in range(len(ops[place].args)):
+            waiting.extend(inside.get((*ops[place].path, BlockOf(place, block)), ()))
     return last_first
 
 
@@ -191,9 +193,15 @@ def _equivalence(flow: Flow, in_place: set[Use]) -> DisjointSets:
     equivalent = DisjointSets(flow.sites)
     for place in reversed(_bottom_up(flow.ops)):
         for result in flow.ops[place].results:
-            for use, alias in flow.aliasing_operands(result.name):
+            found = flow.aliasing_operands(result.name)
+            sources = [flow.operand(use).value.name for use, _ in found]
+            if any(alias.maybe for _, alias in found) and not all(
+                equivalent.together(sources[0], other) for other in sources
+            ):
+                continue
+            for (use, alias), source in zip(found, sources, strict=True):
                 if use in in_place and is_equivalent(alias, equivalent.together):
-                    equivalent.merge(flow.operand(use).value.name, result.name)
+                    equivalent.merge(source, result.name)
     return equivalent
 
 
@@ -211,9 +219,12 @@ def _equivalent_params(
 
 def _refuse_new_buffers(flow: Flow, equivalent: DisjointSets) -> None:
     for op in flow.ops:
-        if not isinstance(op.source, For):
-            continue
-        for number, (arg, value) in enumerate(zip(op.source.args, op.source.yields, strict=True)):
+        match op.source:
+            case For(args=args, yields=yields) | While(body_args=args, yields=yields):
+                pass
+            case _:
+                continue
+        for number, (arg, value) in enumerate(zip(args, yields, strict=True)):
             if not equivalent.together(arg.name, value.name):
                 raise UnsupportedError(
                     f"loop {op.label} yields a new buffer for %{arg.name} (value {number})",
@@ -228,7 +239,7 @@ def _refuse_new_buffers(flow: Flow, equivalent: DisjointSets) -> None:
 def _use_text(flow: Flow, use: Use) -> str:
     """Return a use as ``%0 outs`` or ``return#1``."""
     op, operand = flow.ops[use.op], flow.operand(use)
-    if op.upstream in ("func.return", "scf.yield"):
+    if op.upstream in ("func.return", "scf.yield", "scf.condition"):
         return f"{op.label}#{operand.role}"
     return f"{op.label} {operand.role}"
 

@@ -5,134 +5,30 @@ included, with the facts that One-Shot analysis asks for. The table mirrors upst
 one to one, so an ``Insert`` is two of them (the read of the scalar, then the store) and a slice of
 a sparse tensor is a slice and a conversion; ``FlowOp.op`` says to which of ours each belongs.
 
-Ours are numbered in program order, a loop before its body, a body's yield after it, the return
-last; the function itself is -1. Block arguments belong to the operation that holds the block.
+Ours are numbered in program order, a loop or branch before its blocks, a block's end after it, the
+return last; the function itself is -1. Block arguments belong to the operation that holds the
+block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import assert_never
 
 from sparsejit.affine import Constant
+from sparsejit.formats import Dense
 from sparsejit.ir import tensor
+from sparsejit.ir.fold import zero_of
 from sparsejit.ir.mlir import needs_loop_carrier
 from sparsejit.ir.scalar import args_of
-from sparsejit.ir.types import IteratorType
+from sparsejit.ir.types import INDEX, IteratorType, TensorType
+from sparsejit.ir.walk import blocks_of
+from sparsejit.sparsify_and_bufferize._flow import FUNCTION as FUNCTION
+from sparsejit.sparsify_and_bufferize._flow import Alias, BlockOf, Flow, FlowOp, Operand, Site
+from sparsejit.sparsify_and_bufferize._flow import Use as Use
 
-__all__ = ["FUNCTION", "Alias", "Flow", "FlowOp", "Operand", "Site", "Use", "flow_of"]
+__all__ = ["FUNCTION", "Use", "flow_of"]
 
-FUNCTION = -1
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Use:
-    """Operand ``operand`` of the flow operation ``op`` (its place in ``Flow.ops``)."""
-
-    op: int
-    operand: int
-
-
-@dataclass(frozen=True, slots=True)
-class Alias:
-    """A value that lives in the operand's buffer if the operand is used in place.
-
-    ``part``: only in a part of it, so never equivalent. ``carried``: equivalent if these two
-    values are (a loop's argument and what its body yields for it).
-    """
-
-    value: str
-    part: bool = False
-    carried: tuple[str, str] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """One tensor operand: does the operation read its elements, write them, hand on its buffer?
-
-    ``reads_through``: it is read as well if this value is (a loop reads an initial value when its
-    body reads the argument). ``must``: it has to be used in place, or the program is refused.
-    """
-
-    value: tensor.Value
-    role: str
-    reads: bool = False
-    reads_through: str | None = None
-    writes: bool = False
-    must: bool = False
-    alias: Alias | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FlowOp:
-    """One operation as upstream sees it.
-
-    ``op`` is the number of our operation and ``label`` its name in texts; ``path`` the flow
-    operations around it, outermost first; ``undefined``: the result has no contents yet.
-    ``identity``: for each operand, whether an elementwise loop reads it at its own place.
-    ``carrier`` is the place among the operands of one that only carries loop extents upstream.
-    """
-
-    op: int
-    upstream: str
-    label: str
-    operands: tuple[Operand, ...] = ()
-    results: tuple[tensor.Value, ...] = ()
-    args: tuple[tensor.Value, ...] = ()
-    path: tuple[int, ...] = ()
-    undefined: bool = False
-    repetitive: bool = False
-    identity: tuple[bool, ...] = ()
-    carrier: int | None = None
-    source: tensor.Op | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """Where a value comes from: ``kind`` is "result" or "argument"; ``block`` its flow path."""
-
-    value: tensor.Value
-    op: int
-    kind: str
-    number: int
-    block: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Flow:
-    """All operations, the site of each value, its uses, and which values must not be written.
-
-    ``idle_counters`` are the induction symbols of loops that never run.
-    """
-
-    ops: tuple[FlowOp, ...]
-    sites: dict[str, Site]
-    uses: dict[str, tuple[Use, ...]]
-    read_only: frozenset[str]
-    idle_counters: frozenset[int]
-    func: tensor.TensorFunc
-
-    def operand(self, use: Use) -> Operand:
-        """Return the facts of a use."""
-        return self.ops[use.op].operands[use.operand]
-
-    def all_uses(self) -> Iterator[Use]:
-        """Return every use, in program order."""
-        for number, op in enumerate(self.ops):
-            for operand in range(len(op.operands)):
-                yield Use(number, operand)
-
-    def aliasing_operands(self, value: str) -> tuple[tuple[Use, Alias], ...]:
-        """Return the operands in whose buffer ``value`` may live, with the relation."""
-        site = self.sites[value]
-        if site.kind == "argument":
-            return ()
-        found = []
-        for operand, facts in enumerate(self.ops[site.op].operands):
-            if facts.alias is not None and facts.alias.value == value:
-                found.append((Use(site.op, operand), facts.alias))
-        return tuple(found)
+Path = tuple[BlockOf, ...]
 
 
 def flow_of(
@@ -163,21 +59,28 @@ def flow_of(
     }
     uses: dict[str, list[Use]] = {name: [] for name in sites}
     for number, op in enumerate(builder.ops):
-        for kind, values, block in (
-            ("argument", op.args, (*op.path, number)),
-            ("result", op.results, op.path),
-        ):
+        made = [("result", op.results, op.path)]
+        for block, args in enumerate(op.args):
+            made.append(("argument", args, (*op.path, BlockOf(number, block))))
+        for kind, values, path in made:
             for position, value in enumerate(values):
-                sites[value.name] = Site(value, number, kind, position, block)
+                sites[value.name] = Site(value, number, kind, position, path)
                 uses[value.name] = []
     for number, op in enumerate(builder.ops):
         for position, operand in enumerate(op.operands):
             uses[operand.value.name].append(Use(number, position))
+    aliased: dict[str, list[tuple[Use, Alias]]] = {}
+    for number, op in enumerate(builder.ops):
+        for position, operand in enumerate(op.operands):
+            if operand.alias is not None:
+                found = aliased.setdefault(operand.alias.value, [])
+                found.append((Use(number, position), operand.alias))
     assigned = {value.name for value in func.assigned} if function_boundaries else set()
     return Flow(
         ops=tuple(builder.ops),
         sites=sites,
         uses={name: tuple(found) for name, found in uses.items()},
+        aliased={name: tuple(found) for name, found in aliased.items()},
         read_only=frozenset(param.name for param in func.params if param.name not in assigned),
         idle_counters=frozenset(
             op.source.induction
@@ -196,7 +99,7 @@ class _Builder:
         self.ops: list[FlowOp] = []
         self.number = 0
 
-    def block(self, ops: tuple[tensor.Op, ...], path: tuple[int, ...]) -> None:
+    def block(self, ops: tuple[tensor.Op, ...], path: Path) -> None:
         for op in ops:
             self.op(op, path)
 
@@ -206,7 +109,7 @@ class _Builder:
         label: str,
         operands: tuple[Operand, ...] = (),
         results: tuple[tensor.Value, ...] = (),
-        path: tuple[int, ...] = (),
+        path: Path = (),
         *,
         undefined: bool = False,
         identity: tuple[bool, ...] = (),
@@ -228,11 +131,28 @@ class _Builder:
             )
         )
 
-    def op(self, op: tensor.Op, path: tuple[int, ...]) -> None:
+    def op(self, op: tensor.Op, path: Path) -> None:  # noqa: C901 - one case for each kind
         match op:
             case tensor.For():
-                self.loop(op, path)
+                self.counted_loop(op, path)
                 return
+            case tensor.While():
+                self.while_loop(op, path)
+                return
+            case tensor.If():
+                self.branch(op, path)
+                return
+            case tensor.Reshape():
+                self.reshape(op, path)
+            case tensor.Concat(result, sources):
+                parts = tuple(
+                    Operand(part, f"part#{number}", reads=True)
+                    for number, part in enumerate(sources)
+                )
+                self.add("tensor.concat", f"%{result.name}", parts, (result,), path)
+            case tensor.Pad(result, source):
+                read = (Operand(source, "source", reads=True),)
+                self.add("tensor.pad", f"%{result.name}", read, (result,), path)
             case tensor.Generic():
                 self.generic(op, path)
             case tensor.Empty(result):
@@ -293,7 +213,7 @@ class _Builder:
                 assert_never(op)
         self.number += 1
 
-    def generic(self, op: tensor.Generic, path: tuple[int, ...]) -> None:
+    def generic(self, op: tensor.Generic, path: Path) -> None:
         used = args_of(op.body)
         operands = tuple(
             Operand(value, f"ins#{number}", reads=number in used)
@@ -317,7 +237,7 @@ class _Builder:
             source=op,
         )
 
-    def extract(self, op: tensor.ExtractSlice, path: tuple[int, ...]) -> None:
+    def extract(self, op: tensor.ExtractSlice, path: Path) -> None:
         label = f"%{op.result.name}"
         if op.source.type.is_dense:
             alias = Alias(op.result.name, part=True)
@@ -332,46 +252,122 @@ class _Builder:
         read = (Operand(view, "source", reads=True),)
         self.add("sparse_tensor.convert", label, read, (op.result,), path)
 
-    def loop(self, op: tensor.For, path: tuple[int, ...]) -> None:
-        may_not_run = _may_not_run(op)
+    def reshape(self, op: tensor.Reshape, path: Path) -> None:
+        """A reshape to extents that stand in a tensor; a sparse one is converted afterwards.
+
+        Memory may be strided, so ours is a new tensor, where upstream's is one that may alias.
+        """
+        label, rank = f"%{op.result.name}", Constant(op.result.type.rank)
+        kind = TensorType((rank,), INDEX, Dense(1), zero_of(INDEX))
+        extents = tensor.Value(f"{op.result.name}.shape", kind)
+        self.add("tensor.from_elements", label, (), (extents,), path)
+        dense = op.result.type.is_dense
+        seen = op.result if dense else tensor.Value(f"{op.result.name}.view", op.result.type)
+        alias = Alias(seen.name) if self.as_upstream or not dense else None
+        operands = (
+            Operand(op.source, "source", reads=alias is None, alias=alias),
+            Operand(extents, "shape", reads=True),
+        )
+        self.add("tensor.reshape", label, operands, (seen,), path, source=op)
+        if not dense:
+            read = (Operand(seen, "source", reads=True),)
+            self.add("sparse_tensor.convert", label, read, (op.result,), path)
+
+    # ------------------------------------------------------------ loops and branches
+
+    def structure(
+        self,
+        upstream: str,
+        op: tensor.For | tensor.While | tensor.If,
+        operands: tuple[Operand, ...],
+        path: Path,
+    ) -> tuple[int, str]:
+        """Add an operation with blocks; return its place and its label."""
+        place = len(self.ops)
+        label = f"%{op.results[0].name}" if op.results else f"{upstream[4:]} {self.number}"
+        self.ops.append(
+            FlowOp(
+                self.number,
+                upstream,
+                label,
+                operands,
+                op.results,
+                args=tuple(block.args for block in blocks_of(op)),
+                path=path,
+                repetitive=not isinstance(op, tensor.If),
+                exclusive=isinstance(op, tensor.If),
+                source=op,
+            )
+        )
+        self.number += 1
+        return place, label
+
+    def end(
+        self,
+        upstream: str,
+        label: str,
+        values: tuple[tensor.Value, ...],
+        path: Path,
+        results: tuple[tensor.Value, ...] = (),
+    ) -> None:
+        """Add the end of a block; ``results`` live in the buffers of ``values``, perhaps."""
+        aliases = [Alias(result.name, maybe=True) for result in results]
         operands = tuple(
+            Operand(value, str(n), reads=True, must=True, alias=aliases[n] if aliases else None)
+            for n, value in enumerate(values)
+        )
+        self.add(upstream, label, operands, (), path)
+        self.number += 1
+
+    def carried(
+        self, op: tensor.For | tensor.While, args: tuple[tensor.Value, ...], reads: bool
+    ) -> tuple[Operand, ...]:
+        """The initial values of a loop; ``args`` are what its yields may be the buffers of."""
+        rows = zip(op.inits, args, op.results, op.yields, strict=True)
+        return tuple(
             Operand(
                 init,
                 f"init#{number}",
-                reads=may_not_run,
+                reads=reads,
                 reads_through=arg.name,
                 writes=True,
                 alias=Alias(
                     result.name, carried=(arg.name, yielded.name) if self.as_upstream else None
                 ),
             )
-            for number, (init, arg, result, yielded) in enumerate(
-                zip(op.inits, op.args, op.results, op.yields, strict=True)
-            )
+            for number, (init, arg, result, yielded) in enumerate(rows)
         )
-        place = len(self.ops)
-        label = f"%{op.results[0].name}" if op.results else f"for {self.number}"
-        self.ops.append(
-            FlowOp(
-                self.number,
-                "scf.for",
-                label,
-                operands,
-                op.results,
-                args=op.args,
-                path=path,
-                repetitive=True,
-                source=op,
-            )
-        )
-        self.number += 1
-        self.block(op.body, (*path, place))
-        yields = tuple(
-            Operand(value, str(number), reads=True, must=True)
-            for number, value in enumerate(op.yields)
-        )
-        self.add("scf.yield", f"yield of {label}", yields, (), (*path, place))
-        self.number += 1
+
+    def counted_loop(self, op: tensor.For, path: Path) -> None:
+        operands = self.carried(op, op.args, _may_not_run(op))
+        place, label = self.structure("scf.for", op, operands, path)
+        body = (*path, BlockOf(place, 0))
+        self.block(op.body, body)
+        self.end("scf.yield", f"yield of {label}", op.yields, body)
+
+    def while_loop(self, op: tensor.While, path: Path) -> None:
+        operands = self.carried(op, op.body_args, reads=True)
+        place, label = self.structure("scf.while", op, operands, path)
+        test, body = (*path, BlockOf(place, 0)), (*path, BlockOf(place, 1))
+        self.block(op.test, test)
+        self.truth(op.condition, label, test)
+        self.end("scf.condition", f"condition of {label}", op.args, test)
+        self.block(op.body, body)
+        self.end("scf.yield", f"yield of {label}", op.yields, body)
+
+    def branch(self, op: tensor.If, path: Path) -> None:
+        name = f"%{op.results[0].name}" if op.results else f"if {self.number}"
+        self.truth(op.condition, name, path)
+        place, label = self.structure("scf.if", op, (), path)
+        for number, (word, block) in enumerate(zip(("then", "else"), blocks_of(op), strict=True)):
+            inside = (*path, BlockOf(place, number))
+            self.block(block.ops, inside)
+            self.end("scf.yield", f"{word} of {label}", block.taken, inside, op.results)
+
+    def truth(self, condition: tensor.Value, label: str, path: Path) -> None:
+        """The read of a condition's element."""
+        read = (Operand(condition, "condition", reads=True),)
+        self.add("tensor.extract", label, read, (), path)
 
 
 def _may_not_run(op: tensor.For) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sparsejit.affine import AffineExpr, Constant, add, as_linear, dims_of, mul
 from sparsejit.ir import tensor
 from sparsejit.sparsify_and_bufferize._alias_sets import DisjointSets
-from sparsejit.sparsify_and_bufferize._op_effects import Alias, Flow, Operand, Use
+from sparsejit.sparsify_and_bufferize._flow import Alias, Flow, Operand, Use
 
 __all__ = [
     "Facts",
@@ -104,7 +104,24 @@ def _defines(flow: Flow, value: str) -> bool:
     aliasing = flow.aliasing_operands(value)
     if not aliasing:
         return not op.undefined
-    return any(flow.operand(use).writes for use, _ in aliasing)
+    if any(flow.operand(use).writes for use, _ in aliasing):
+        return True
+    return any(
+        _is_written_inside(flow, flow.operand(use).value.name, site.op)
+        for use, alias in aliasing
+        if alias.maybe
+    )
+
+
+def _is_written_inside(flow: Flow, yielded: str, around: int) -> bool:
+    """Whether contents that a branch yields come from an operation inside ``around``."""
+
+    def accept(name: str) -> bool:
+        site = flow.sites[name]
+        inside = any(block.op == around for block in site.block)
+        return inside and _defines(flow, name)
+
+    return bool(_walk_back(flow, yielded, accept, leaves=False))
 
 
 def _definitions_of(flow: Flow, value: str) -> tuple[str, ...]:
@@ -210,6 +227,7 @@ def _changed_definitions(facts: Facts, read: Use, write: Use) -> list[str]:
         _happens_before(flow, read.op, write.op)
         or read == write
         or _is_elementwise(flow, read, write)
+        or _never_both_run(flow, read.op, write.op)
     ):
         return []
     return [] if _are_matching_subsets(flow, read, write) else changed
@@ -222,7 +240,7 @@ def _is_redefined(flow: Flow, write: Use, definition: str) -> bool:
     if site.kind == "argument":
         if path[: len(site.block)] != site.block:
             return True
-    elif _happens_before(flow, write.op, site.op) or site.op in path:
+    elif _happens_before(flow, write.op, site.op) or any(block.op == site.op for block in path):
         return True
     alias = flow.operand(write).alias
     return alias is not None and alias.value == definition
@@ -231,24 +249,32 @@ def _is_redefined(flow: Flow, write: Use, definition: str) -> bool:
 def _happens_before(flow: Flow, first: int, second: int) -> bool:
     """Whether ``first``, or an operation around it, comes before ``second`` in one block."""
     path = flow.ops[second].path
-    for candidate in (first, *reversed(flow.ops[first].path)):
-        if candidate in path:
+    for candidate in (first, *(block.op for block in reversed(flow.ops[first].path))):
+        if any(block.op == candidate for block in path):
             return False
         depth = len(flow.ops[candidate].path)
         if flow.ops[candidate].path == path[:depth]:
-            beside = second if len(path) == depth else path[depth]
+            beside = second if len(path) == depth else path[depth].op
             if candidate < beside:
                 return True
     return False
 
 
+def _never_both_run(flow: Flow, one: int, other: int) -> bool:
+    """Whether two operations are in different branches of the innermost operation around both."""
+    for ours, others in zip(flow.ops[one].path, flow.ops[other].path, strict=False):
+        if ours != others:
+            return ours.op == others.op and flow.ops[ours.op].exclusive
+    return False
+
+
 def _can_use_order(flow: Flow, read: Use, write: Use, definitions: tuple[str, ...]) -> bool:
     """Whether program order can rule a conflict out: no loop runs both without the definition."""
-    loops = [place for place in flow.ops[read.op].path if flow.ops[place].repetitive]
+    loops = [block for block in flow.ops[read.op].path if flow.ops[block.op].repetitive]
+    around = {write.op, *(block.op for block in flow.ops[write.op].path)}
     for name in definitions:
-        block = flow.sites[name].block
-        inner = [place for place in loops if place not in block]
-        if inner and (inner[0] == write.op or inner[0] in flow.ops[write.op].path):
+        inner = [block for block in loops if block not in flow.sites[name].block]
+        if inner and inner[0].op in around:
             return False
     return True
 

@@ -36,6 +36,10 @@ FORMATS: tuple[Format, ...] = (
     NV24,
     Format("(i, j) -> (i floordiv 2 : compressed, j : dense, i mod 2 : dense)"),
 )
+_KINDS = (
+    *("generic", "reduce", "convert", "full", "slice", "arrange"),
+    *("loop", "while", "branch"),
+)
 LOCATIONS = (None, Location("model.py", 7, "f"))
 
 
@@ -117,7 +121,18 @@ def tensor_functions(draw: st.DrawFn) -> TensorFunc:
 
 def _steps(draw: st.DrawFn, builder: TensorBuilder, values: list[Value], depth: int) -> None:
     for _ in range(draw(st.integers(0, 3))):
-        kind = draw(st.sampled_from(("generic", "reduce", "convert", "full", "slice", "loop")))
+        kinds = (
+            "generic",
+            "reduce",
+            "convert",
+            "full",
+            "slice",
+            "loop",
+            "while",
+            "branch",
+            "arrange",
+        )
+        kind = draw(st.sampled_from(kinds))
         value = draw(st.sampled_from(values))
         location = draw(st.sampled_from(LOCATIONS))
         match kind:
@@ -133,6 +148,12 @@ def _steps(draw: st.DrawFn, builder: TensorBuilder, values: list[Value], depth: 
                 values.extend(_slices(draw, builder, value))
             case "loop" if depth:
                 values.extend(_loop(draw, builder, value, values, depth))
+            case "while" if depth:
+                values.extend(_while(draw, builder, value, values, depth))
+            case "branch" if depth:
+                values.extend(_branch(draw, builder, value, values, depth))
+            case "arrange" if value.type.rank:
+                _arrange(draw, builder, value, location)
             case _:
                 dtype, rank = value.type.dtype, value.type.rank
                 scalar = builder.full((), draw(constants(dtype)))
@@ -183,3 +204,50 @@ def _loop(
         return [draw(st.sampled_from([v for v in inside if v.type == value.type]))]
 
     return builder.for_loop(Constant(0), builder.extent("n"), [value], body)
+
+
+def _truth(draw: st.DrawFn, builder: TensorBuilder) -> Value:
+    return builder.full((), Const(draw(st.booleans()), DType.BOOL))
+
+
+def _inside(
+    draw: st.DrawFn, builder: TensorBuilder, value: Value, values: list[Value], depth: int
+) -> list[Value]:
+    """Some steps, and one of the values that are like ``value`` then."""
+    inside = [*values]
+    _steps(draw, builder, inside, depth - 1)
+    return [draw(st.sampled_from([v for v in inside if v.type == value.type]))]
+
+
+def _while(
+    draw: st.DrawFn, builder: TensorBuilder, value: Value, values: list[Value], depth: int
+) -> tuple[Value, ...]:
+    def condition(carried: tuple[Value, ...]) -> Value:
+        _steps(draw, builder, [*values, *carried], depth - 1)
+        return _truth(draw, builder)
+
+    def body(carried: tuple[Value, ...]) -> list[Value]:
+        return _inside(draw, builder, value, [*values, *carried], depth)
+
+    return builder.while_loop([value], condition, body, location=draw(st.sampled_from(LOCATIONS)))
+
+
+def _branch(
+    draw: st.DrawFn, builder: TensorBuilder, value: Value, values: list[Value], depth: int
+) -> tuple[Value, ...]:
+    def block() -> list[Value]:
+        return _inside(draw, builder, value, values, depth)
+
+    return builder.branch(_truth(draw, builder), block, block)
+
+
+def _arrange(
+    draw: st.DrawFn, builder: TensorBuilder, value: Value, location: Location | None
+) -> None:
+    rank = value.type.rank
+    if value.type.is_dense:
+        builder.reshape(value, (*value.type.shape, 1), location=location)
+    parts = [value] * draw(st.integers(1, 3))
+    builder.concat(parts, draw(st.integers(0, rank - 1)), location=location)
+    widths = st.lists(st.integers(0, 3), min_size=rank, max_size=rank)
+    builder.pad(value, draw(widths), draw(widths), location=location)

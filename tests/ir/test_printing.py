@@ -103,6 +103,40 @@ def test_every_operation(file_regression: FileRegressionFixture) -> None:
     file_regression.check(print_tensor(builder.finish(*result, matrix)))
 
 
+def test_loops_and_branches(file_regression: FileRegressionFixture) -> None:
+    builder = TensorBuilder("control")
+    x = builder.param("x", ("n",), F64)
+    p = builder.param("p", (), DType.BOOL)
+    here = Location("model.py", 3, "control")
+
+    def condition(carried: tuple[Value, ...]) -> Value:
+        start = builder.empty(p.type)
+        first = builder.extract_slice(carried[0], [0], [1], dropped=(0,))
+        return builder.generic([(first, ())], (start, ()), less(A, ONE))
+
+    def body(carried: tuple[Value, ...]) -> list[Value]:
+        return [builder.generic([], (carried[0], (0,)), add_(A, ONE)), carried[1]]
+
+    loop = builder.while_loop([x, x], condition, body, location=here)
+    made = builder.branch(p, lambda: loop, lambda: (x, x))
+    builder.while_loop([], lambda carried: p, lambda carried: carried)
+    builder.branch(p, lambda: (), lambda: (), location=here)
+    func = builder.finish(*made)
+    file_regression.check(print_tensor(func) + "\n" + print_tensor(func, locations=True))
+
+
+def test_arrangements(file_regression: FileRegressionFixture) -> None:
+    builder = TensorBuilder("arranged")
+    matrix = builder.param("A", ("m", "n"), F64, CSR)
+    x = builder.param("x", ("n",), F64)
+    rows, columns = matrix.type.shape
+    flat = builder.reshape(matrix, (Mul(rows, columns),), SparseVector)
+    wide = builder.concat([matrix, matrix, matrix], 1)
+    padded = builder.pad(matrix, [1, columns], [0, 2])
+    column = builder.pad(builder.reshape(x, (columns, 1)), [1, 0], [0, 0], ONE)
+    file_regression.check(print_tensor(builder.finish(flat, wide, padded, column)))
+
+
 def test_loops_with_extents_of_their_own(file_regression: FileRegressionFixture) -> None:
     builder = TensorBuilder("i")
     x = builder.param("x", ("i",), F64)

@@ -30,6 +30,7 @@ from sparsejit.ir.tensor import (
 )
 from sparsejit.ir.types import DType, IteratorType, TensorType
 from sparsejit.ir.verify import TENSOR_RULES, verify_tensor
+from tests.ir.structure_rejects import ARRANGED, BRANCHED, STRUCTURE_REJECTS
 
 F64 = DType.FLOAT64
 ZERO = Const(0.0, F64)
@@ -118,6 +119,7 @@ def with_body(body: object) -> TensorFunc:
 
 
 REJECTS: list[tuple[str, str, TensorFunc]] = [
+    *STRUCTURE_REJECTS,
     (
         "symbols have their own names",
         "two symbols are called n",
@@ -426,7 +428,7 @@ def named(rule: Callable[..., object]) -> str:
     return rule.__name__.replace("_", " ").strip()
 
 
-@pytest.mark.parametrize("func", [SPMV, LOOP], ids=["spmv", "loop"])
+@pytest.mark.parametrize("func", [SPMV, LOOP, BRANCHED, ARRANGED], ids=lambda func: func.name)
 def test_accept(func: TensorFunc) -> None:
     verify_tensor(func)
 

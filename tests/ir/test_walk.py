@@ -13,17 +13,22 @@ from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Arg, Binary
 from sparsejit.ir.tensor import (
     AllocTensor,
+    Concat,
     Convert,
     Empty,
     ExtractSlice,
     For,
     Generic,
+    If,
     Insert,
     InsertSlice,
     Materialize,
     Op,
+    Pad,
+    Reshape,
     TensorFunc,
     Value,
+    While,
 )
 from sparsejit.ir.types import DType
 from sparsejit.ir.verify import verify_tensor
@@ -31,6 +36,7 @@ from sparsejit.ir.walk import (
     affine_of,
     all_ops,
     all_values,
+    defined_by,
     definitions,
     map_ops,
     operands_of,
@@ -38,6 +44,7 @@ from sparsejit.ir.walk import (
     results_of,
     substitute_symbols,
     uses,
+    yields_of,
 )
 
 F64 = DType.FLOAT64
@@ -118,6 +125,57 @@ def test_values_definitions_and_uses(func: TensorFunc) -> None:
     assert kinds["7"] == ["For"]
     assert kinds["9"] == []
     assert uses(func)["8"] == (func.ops[-1], None)
+
+
+@pytest.fixture
+def nested() -> TensorFunc:
+    """A branch in a loop without a count, whose test reads a padded and reshaped concatenation."""
+    builder = TensorBuilder("g")
+    x = builder.param("x", ("n",), F64)
+    p = builder.param("p", (), DType.BOOL)
+    n = x.type.shape[0]
+
+    def condition(carried: tuple[Value, ...]) -> Value:
+        long = builder.pad(builder.concat([carried[0], x], 0), [n], [0])
+        builder.reshape(long, (n, 3))
+        return p
+
+    def body(carried: tuple[Value, ...]) -> tuple[Value, ...]:
+        return builder.branch(p, lambda: carried, lambda: (x,))
+
+    (y,) = builder.while_loop([x], condition, body)
+    return builder.finish(y)
+
+
+def test_walks_go_into_all_blocks(nested: TensorFunc) -> None:
+    kinds = [type(op) for op in all_ops(nested.ops)]
+    assert kinds == [While, Concat, Pad, Reshape, If]
+    loop, *_, branch = all_ops(nested.ops)
+    assert [value.name for value in all_values(nested)] == ["x", "p", *"046123", "5"]
+    assert names(operands_of(branch)) == ["p"]
+    assert names(yields_of(branch)) == ["4", "x"]
+    assert names(yields_of(loop)) == ["p", "0", "5"]
+    assert names(defined_by(loop)) == ["0", "4", "6"]
+    assert affine_of(loop) == affine_of(branch) == ()
+    taken = {name: [type(op) for op in ops if op is not None] for name, ops in uses(nested).items()}
+    assert taken["x"] == [While, Concat, If]
+    assert taken["p"] == [While, If]
+    assert map_ops(nested.ops, lambda op: (op,)) == nested.ops
+    inserted = map_ops(nested.ops, lambda op: (op, op) if isinstance(op, Concat | If) else (op,))
+    assert [type(op) for op in all_ops(inserted)] == [While, Concat, Concat, Pad, Reshape, If, If]
+
+
+def test_replacing_reaches_all_blocks(nested: TensorFunc) -> None:
+    (loop,) = nested.ops
+    renamed = replace_values(loop, lambda value: Value(f"v{value.name}", value.type))
+    before, after = (
+        [v.name for op in all_ops((top,)) for v in (*operands_of(op), *yields_of(op))]
+        for top in (loop, renamed)
+    )
+    assert after == [f"v{name}" for name in before]
+    for op in all_ops((substitute_symbols(loop, {0: Constant(5)}),)):
+        shapes = [extent for value in defined_by(op) for extent in value.type.shape]
+        assert all(isinstance(expr, Constant) for expr in (*affine_of(op), *shapes))
 
 
 def test_replacing_values_reaches_every_place(func: TensorFunc) -> None:

@@ -122,6 +122,7 @@ def test_seeded_programs_keep_their_meaning(part: int) -> None:
         ("_raw_conflicts._can_use_order", lambda *_: True),
         ("_raw_conflicts._is_elementwise", lambda flow, read, write: read.op == write.op),
         ("_raw_conflicts._is_redefined", lambda *_: True),
+        ("_raw_conflicts._never_both_run", lambda *_: True),
         ("_raw_conflicts._same_slice", lambda *_: True),
         ("_one_shot_analysis._can_omit_copy", lambda *_: True),
         ("_one_shot_analysis._reached_read_only", lambda *_, **__: ()),
@@ -135,10 +136,13 @@ def test_the_check_by_running_sees_seeded_faults(
     assert any(_wrong(func) for func in map(_seeded, range(1500)))
 
 
-def test_the_order_of_a_swap_is_checked_by_running(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["loop_swaps", "while_swaps"])
+def test_the_order_of_a_swap_is_checked_by_running(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without the copies before an overwritten loop argument, a swap goes wrong."""
     monkeypatch.setattr(f"{STAGE}._copy_insertion._Inserter._aliases_of", partial(_nothing))
-    assert "instead of" in executed_for_test(PROGRAMS["loop_swaps"](), EXTENTS)
+    assert "instead of" in executed_for_test(PROGRAMS[name](), EXTENTS)
 
 
 def _nothing(_name: str) -> set[str]:

@@ -4,7 +4,8 @@ Each is a situation that upstream's tests or our design name. Golden files pin w
 them; `mlir-opt` is asked about the same ones. Those with loops are in `buffer_loop_programs`.
 """
 
-import tests.support.buffer_loop_programs  # noqa: F401 - adds its programs to the table
+import tests.support.buffer_branch_programs
+import tests.support.buffer_loop_programs  # noqa: F401 - both add their programs to the table
 from sparsejit.affine import Constant, Dim, add, mul
 from sparsejit.formats import CSR, DCSR, SparseVector
 from sparsejit.ir.build import TensorBuilder

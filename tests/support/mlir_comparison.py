@@ -32,14 +32,21 @@ _COUNTED = frozenset(
         "bufferization.materialize_in_destination",
         "func.return",
         "linalg.generic",
+        "scf.condition",
         "scf.for",
+        "scf.if",
+        "scf.while",
         "scf.yield",
         "sparse_tensor.convert",
+        "tensor.concat",
         "tensor.empty",
         "tensor.extract",
         "tensor.extract_slice",
+        "tensor.from_elements",
         "tensor.insert",
         "tensor.insert_slice",
+        "tensor.pad",
+        "tensor.reshape",
     }
 )
 

@@ -20,10 +20,14 @@ from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Arg, Binary, Const, ScalarExpr, Select, Stored
 from sparsejit.ir.tensor import Value
 
-__all__ = ["Array", "Evaluator"]
+__all__ = ["Array", "Evaluator", "UndefinedConditionError"]
 
 Array = NDArray[np.float64]
 _JUNK = -12345.0
+
+
+class UndefinedConditionError(Exception):
+    """What a program does depends on contents that it never defined."""
 
 
 @dataclass
@@ -57,7 +61,7 @@ class Evaluator:
         shape = self._shape(value.type.shape)
         return np.full(shape, _JUNK if self.in_place else np.nan)
 
-    def _op(self, op: tensor.Op) -> None:
+    def _op(self, op: tensor.Op) -> None:  # noqa: C901 - one case for each kind
         match op:
             case tensor.Generic():
                 self.arrays[op.result.name] = self._generic(op)
@@ -86,8 +90,24 @@ class Evaluator:
                 made = self._destination(dest)
                 made[...] = self.arrays[source.name]
                 self.arrays[result.name] = made
+            case tensor.Reshape(result, source):
+                shape = self._shape(result.type.shape)
+                self.arrays[result.name] = self.arrays[source.name].reshape(shape).copy()
+            case tensor.Concat(result, sources, axis):
+                parts = [self.arrays[source.name] for source in sources]
+                self.arrays[result.name] = np.concatenate(parts, axis)
+            case tensor.Pad(result, source):
+                widths = list(zip(self._shape(op.low), self._shape(op.high), strict=True))
+                value = float(op.value.value.real)
+                self.arrays[result.name] = np.pad(
+                    self.arrays[source.name], widths, constant_values=value
+                )
             case tensor.For():
                 self._for(op)
+            case tensor.While():
+                self._while(op)
+            case tensor.If():
+                self._if(op)
 
     def _part(self, whole: Array, op: tensor.ExtractSlice | tensor.InsertSlice) -> Array:
         sizes = self._shape(op.sizes)
@@ -109,6 +129,42 @@ class Evaluator:
             carried = [self.arrays[value.name] for value in op.yields]
         for result, array in zip(op.results, carried, strict=True):
             self.arrays[result.name] = array
+
+    def _while(self, op: tensor.While) -> None:
+        """At most three rounds, so that every program ends; both ways of running stop alike."""
+        carried = [self.arrays[init.name] for init in op.inits]
+        for last in (False, False, False, True):
+            for arg, array in zip(op.args, carried, strict=True):
+                self.arrays[arg.name] = array
+            for inner in op.test:
+                self._op(inner)
+            goes_on = self._holds(op.condition)
+            carried = [self.arrays[arg.name] for arg in op.args]
+            if last or not goes_on:
+                break
+            for arg, array in zip(op.body_args, carried, strict=True):
+                self.arrays[arg.name] = array
+            for inner in op.body:
+                self._op(inner)
+            carried = [self.arrays[value.name] for value in op.yields]
+        for result, array in zip(op.results, carried, strict=True):
+            self.arrays[result.name] = array
+
+    def _if(self, op: tensor.If) -> None:
+        holds = self._holds(op.condition)
+        ops, yields = (op.then, op.then_yields) if holds else (op.orelse, op.else_yields)
+        for inner in ops:
+            self._op(inner)
+        taken = [self.arrays[value.name] for value in yields]
+        for result, array in zip(op.results, taken, strict=True):
+            self.arrays[result.name] = array
+
+    def _holds(self, condition: Value) -> bool:
+        """Whether a condition holds; one that is undefined leaves the program without a meaning."""
+        element = float(self.arrays[condition.name][()])
+        if np.isnan(element):
+            raise UndefinedConditionError
+        return element > 0
 
     def _generic(self, op: tensor.Generic) -> Array:
         operands = [self.arrays[value.name] for value in op.inputs]
@@ -137,6 +193,9 @@ def _scalar(expr: ScalarExpr, elements: Sequence[float]) -> float:
             return value
         case Binary(BinaryOp.ADD, lhs, rhs):
             return _scalar(lhs, elements) + _scalar(rhs, elements)
+        case Binary(BinaryOp.LT, lhs, rhs):
+            left, right = _scalar(lhs, elements), _scalar(rhs, elements)
+            return np.nan if np.isnan(left) else float(left < right)
         case Binary(BinaryOp.MUL, lhs, rhs):
             return _scalar(lhs, elements) * _scalar(rhs, elements)
         case Select(Stored(), then, _):  # every element is stored here

@@ -2,11 +2,11 @@
 
 A program is made from a source of choices (`choose(n)` gives a number below n), so that hypothesis
 and a seeded generator draw from the same space: several generics, slices taken out and put back,
-inserts, conversions, loops that carry tensors, assigned arguments. The programs are well typed;
-what they compute does not matter, which buffers they share does.
+inserts, conversions, reshapes, loops and branches that carry tensors, assigned arguments. The
+programs are well typed; what they compute does not matter, which buffers they share does.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from sparsejit.affine import AffineExpr, AffineMap, Constant, Dim, add, identity_map, mul
@@ -16,6 +16,7 @@ from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Arg, Binary, Const, ScalarExpr
 from sparsejit.ir.tensor import TensorFunc, Value
 from sparsejit.ir.types import DType, IteratorType, TensorType
+from sparsejit.ir.walk import results_of
 
 __all__ = ["Choose", "draw_program"]
 
@@ -35,6 +36,8 @@ def _dense(*shape: AffineExpr) -> TensorType:
 
 SCALAR, VECTOR, ROW, PIECE = _dense(), _dense(_M), _dense(_N), _dense(_PART)
 MATRIX, SPARSE = _dense(_M, _N), TensorType((_M, _N), _FLOAT, CSR, _ZERO)
+FLAT, COLUMN, LONG = _dense(mul(_M, _N)), _dense(_M, _ONE), _dense(add(_M, _ONE))
+TRUTH = TensorType((), DType.BOOL, Dense(0), Const(False, DType.BOOL))
 _TYPES = (SCALAR, VECTOR, VECTOR, ROW, MATRIX, SPARSE)
 
 
@@ -109,15 +112,21 @@ def _draw_ops(drawing: _Drawing, count: int, depth: int) -> list[tensor.Op]:
         _convert,
         _update_part,
         _update_part,
-        _loop,
+        _reshape,
+        _concat,
+        _pad,
     )
+    nested = (_draw_loop, _draw_while, _draw_if)
     for _ in range(count):
-        maker = makers[drawing.choose(len(makers))]
-        drawn = _draw_loop(drawing, depth) if maker is _loop else maker(drawing)
+        number = drawing.choose(len(makers) + len(nested))
+        if number < len(makers):
+            drawn = makers[number](drawing)
+        else:
+            drawn = nested[number - len(makers)](drawing, depth)
         for op in drawn if isinstance(drawn, list) else [drawn]:
             if op is not None:
                 ops.append(op)
-                drawing.scope.extend(op.results if isinstance(op, tensor.For) else (op.result,))
+                drawing.scope.extend(results_of(op))
     return ops
 
 
@@ -287,27 +296,102 @@ def _convert(drawing: _Drawing) -> tensor.Op | None:
     return None if source is None else tensor.Convert(drawing.new(type_), source)
 
 
-def _loop(drawing: _Drawing) -> tensor.Op | None:
-    return _draw_loop(drawing, 0)
+def _reshape(drawing: _Drawing) -> tensor.Op | None:
+    """There or back: a matrix and its elements in a row, a vector and a column."""
+    old, new = (
+        (MATRIX, FLAT),
+        (FLAT, MATRIX),
+        (VECTOR, COLUMN),
+        (COLUMN, VECTOR),
+        (SPARSE, SPARSE),
+    )[drawing.choose(5)]
+    source = drawing.any_of(old)
+    return None if source is None else tensor.Reshape(drawing.new(new), source)
+
+
+def _concat(drawing: _Drawing) -> tensor.Op | None:
+    first, second = drawing.any_of(VECTOR), drawing.any_of(PIECE)
+    if first is None or second is None:
+        return None
+    whole = _dense(add(_M, _PART))
+    return tensor.Concat(drawing.new(whole), (first, second), 0)
+
+
+def _pad(drawing: _Drawing) -> tensor.Op | None:
+    source = drawing.any_of(VECTOR)
+    if source is None:
+        return None
+    return tensor.Pad(drawing.new(LONG), source, (Constant(0),), (_ONE,), Const(2.0, _FLOAT))
+
+
+def _draw_carried(drawing: _Drawing) -> tuple[Value, ...]:
+    types = [_TYPES[drawing.choose(len(_TYPES))] for _ in range(1 + drawing.choose(2))]
+    inits = [drawing.any_of(type_) for type_ in types]
+    return tuple(init for init in inits if init is not None)
+
+
+def _draw_truth(drawing: _Drawing) -> tuple[list[tensor.Op], Value] | None:
+    """Whether some scalar is small: two operations and the truth value."""
+    scalar = drawing.any_of(SCALAR)
+    if scalar is None:
+        return None
+    start, truth = drawing.new(TRUTH), drawing.new(TRUTH)
+    body = Binary(BinaryOp.LT, Arg(0), Const(5.0, _FLOAT))
+    maps = (identity_map(0), identity_map(0))
+    test = tensor.Generic(truth, (scalar,), start, maps, (), (), body)
+    return [tensor.Empty(start), test], truth
+
+
+def _draw_block(
+    drawing: _Drawing, args: tuple[Value, ...], types: Sequence[Value], depth: int
+) -> tuple[tuple[tensor.Op, ...], tuple[Value, ...]]:
+    """Operations of a block with arguments, and values that it yields, of the types of others."""
+    outer, drawing.scope = drawing.scope, [*drawing.scope, *args]
+    ops = tuple(_draw_ops(drawing, 1 + drawing.choose(4), depth + 1))
+    yields = tuple(drawing.any_of(value.type) or value for value in types)
+    drawing.scope = outer
+    return ops, yields
+
+
+def _draw_while(drawing: _Drawing, depth: int) -> tensor.Op | None:
+    inits = _draw_carried(drawing)
+    if depth == 2 or not inits:
+        return None
+    args = tuple(drawing.new(init.type) for init in inits)
+    outer, drawing.scope = drawing.scope, [*drawing.scope, *args]
+    test = _draw_ops(drawing, drawing.choose(3), 2)
+    drawn = _draw_truth(drawing)
+    drawing.scope = outer
+    if drawn is None:
+        return None
+    body_args = tuple(drawing.new(init.type) for init in inits)
+    body, yields = _draw_block(drawing, body_args, body_args, depth)
+    results = tuple(drawing.new(init.type) for init in inits)
+    return tensor.While(results, inits, args, (*test, *drawn[0]), drawn[1], body_args, body, yields)
+
+
+def _draw_if(drawing: _Drawing, depth: int) -> list[tensor.Op] | None:
+    types = _draw_carried(drawing)
+    drawn = _draw_truth(drawing)
+    if depth == 2 or not types or drawn is None:
+        return None
+    then, then_yields = _draw_block(drawing, (), types, depth)
+    orelse, else_yields = _draw_block(drawing, (), types, depth)
+    results = tuple(drawing.new(value.type) for value in types)
+    branch = tensor.If(results, drawn[1], then, then_yields, orelse, else_yields)
+    return [*drawn[0], branch]
 
 
 def _draw_loop(drawing: _Drawing, depth: int) -> tensor.Op | None:
-    if depth == 2:
-        return None
-    types = [_TYPES[drawing.choose(len(_TYPES))] for _ in range(1 + drawing.choose(2))]
-    inits = [drawing.any_of(type_) for type_ in types]
-    carried = tuple(init for init in inits if init is not None)
-    if not carried:
+    carried = _draw_carried(drawing)
+    if depth == 2 or not carried:
         return None
     args = tuple(drawing.new(init.type) for init in carried)
     results = tuple(drawing.new(init.type) for init in carried)
     counter = len(drawing.symbols)
     drawing.symbols.append(f"i{counter}")
     upper = (_M, Constant(0), Constant(1), Constant(4))[drawing.choose(4)]
-    outer, drawing.scope = drawing.scope, [*drawing.scope, *args]
     drawing.counters.append(counter)
-    body = _draw_ops(drawing, 1 + drawing.choose(4), depth + 1)
-    yields = tuple(drawing.any_of(arg.type) or arg for arg in args)
+    body, yields = _draw_block(drawing, args, args, depth)
     drawing.counters.pop()
-    drawing.scope = outer
-    return tensor.For(results, counter, Constant(0), upper, carried, args, tuple(body), yields)
+    return tensor.For(results, counter, Constant(0), upper, carried, args, body, yields)
