@@ -316,3 +316,6 @@ class AppendSink:
         pushed.append(loops.Push(values, stored.count, narrowed(value, values.dtype)))
         pushed.append(loops.Assign(stored.count, ix.add(stored.count, ix.index(1))))
         return tuple(pushed)
+
+    def clear(self, state: State) -> Stmts:
+        return ()

@@ -81,3 +81,6 @@ class EntriesSink:
         pushed.append(loops.Push(self._entries, self._count, narrowed(value, self._entries.dtype)))
         pushed.append(loops.Assign(self._count, ix.add(self._count, ix.index(1))))
         return tuple(pushed)
+
+    def clear(self, state: State) -> Stmts:
+        return ()

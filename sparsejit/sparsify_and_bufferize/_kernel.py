@@ -191,7 +191,8 @@ class Kernel:
         """Return ``partial``, or None where it neither changes nor stores anything."""
         match partial:
             case NoValue():
-                return None
+                cleared = not self.reads_out and not _same_value(self.fill, self.background)
+                return partial if cleared else None  # where nothing is, the fill value is
             case Known(Arg(index)) if index == self.out:
                 return None
             case Missing(const) if not self.reads_out and _same_value(const, self.background):
@@ -241,4 +242,4 @@ class Kernel:
             case Missing(const):
                 return const
             case NoValue():
-                raise AssertionError("nothing to compute")
+                return Nothing(self.op.init.type.dtype)

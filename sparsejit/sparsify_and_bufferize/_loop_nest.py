@@ -101,7 +101,22 @@ class LoopNest:
             return (*before, *body, *after) if body else ()
 
         body = self._settle(here, inside)
-        return self._guard(loop, here, body) if visit.needs_guard else body
+        if not visit.needs_guard:
+            return body
+        return self._guard(loop, here, self._within(loop, state, visit, body))
+
+    def _within(self, number: int, state: State, visit: Visit, body: Stmts) -> Stmts:
+        """Pass over coordinates of an operand that is longer than the loop."""
+        kernel = self._kernel
+        loop = kernel.space.loops[number]
+        longer = any(
+            kernel.space.inputs[operand].levels[state.cursors[operand].level].size != loop.extent
+            and not kernel.space.inputs[operand].levels[state.cursors[operand].level].is_diagonal
+            for operand in visit.cursors
+        )
+        if not longer or not body:
+            return body
+        return (loops.If(ix.less(visit.coordinate, kernel.extent(loop.extent)), body),)
 
     def _guard(self, number: int, state: State, body: Stmts) -> Stmts:
         """Keep a coordinate that an operand stores inside the dimension that it is part of."""
@@ -264,7 +279,7 @@ class LoopNest:
         kernel = self._kernel
         match expr:
             case Nothing():
-                return ()
+                return () if kernel.reads_out else self._sink.clear(state)
             case Arg(index) if index == kernel.out:
                 return ()
             case Select(condition, then, orelse) if self._is_conditional(then, orelse):

@@ -95,3 +95,6 @@ class PatternSink:
             total = loops.Binary(reduce, self.load(state), value, values.dtype.compute)
             return (loops.Store(values, self._at(state), narrowed(total, values.dtype)),)
         return (loops.Store(values, self._at(state), narrowed(value, values.dtype), reduce),)
+
+    def clear(self, state: State) -> Stmts:
+        return ()

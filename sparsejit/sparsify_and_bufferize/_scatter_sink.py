@@ -206,3 +206,6 @@ class ScatterSink:
         pushed.append(loops.Push(self._entries, self._count, value))
         pushed.append(loops.Assign(self._count, ix.add(self._count, ix.index(1))))
         return tuple(pushed)
+
+    def clear(self, state: State) -> Stmts:
+        return ()

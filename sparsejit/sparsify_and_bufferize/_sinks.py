@@ -12,7 +12,6 @@ from typing import Protocol
 from sparsejit.ir import loops
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Const
-from sparsejit.ir.simplify import Known
 from sparsejit.ir.types import INDEX, DType
 from sparsejit.sparsify_and_bufferize import _index as ix
 from sparsejit.sparsify_and_bufferize._buffers import Buffer, DenseBuffer, SparseBuffer
@@ -67,6 +66,10 @@ class Sink(Protocol):
         """Return the write of ``value`` (a value in the dtype of arithmetic)."""
         ...
 
+    def clear(self, state: State) -> Stmts:
+        """Return what is to do where the result has no value."""
+        ...
+
 
 def narrowed(value: loops.Expr, dtype: DType) -> loops.Expr:
     """Return ``value`` in the dtype of the memref that it goes to."""
@@ -118,8 +121,6 @@ class DenseSink:
             statements += self._convert(self._memref, self._buffer.memref)
         if not kernel.reads_out and sparse and background is not None:
             statements += fill_loops(kernel, self._memref, self._extents, background)
-        elif kernel.may_be_nothing(Known(kernel.op.body)):
-            statements += fill_loops(kernel, self._memref, self._extents, kernel.fill)
         return statements
 
     def epilogue(self) -> Stmts:
@@ -152,6 +153,9 @@ class DenseSink:
     def store(self, state: State, value: loops.Expr, reduce: BinaryOp | None) -> Stmts:
         element = narrowed(value, self._memref.dtype)
         return (loops.Store(self._memref, self._at(state), element, reduce),)
+
+    def clear(self, state: State) -> Stmts:
+        return self.store(state, literal(self._kernel.fill), None)
 
 
 class FullSink(DenseSink):
