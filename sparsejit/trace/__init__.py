@@ -13,6 +13,7 @@ from sparsejit.trace._elementwise import maximum as maximum
 from sparsejit.trace._elementwise import minimum as minimum
 from sparsejit.trace._elementwise import where as where
 from sparsejit.trace._elementwise import where_stored as where_stored
+from sparsejit.trace._fold import reduce as reduce
 from sparsejit.trace._indexed import indices as indices
 from sparsejit.trace._interface import ArgumentKind as ArgumentKind
 from sparsejit.trace._interface import ArgumentSpec as ArgumentSpec
@@ -21,6 +22,9 @@ from sparsejit.trace._interface import Slot as Slot
 from sparsejit.trace._interface import Traced as Traced
 from sparsejit.trace._interface import TraceOptions as TraceOptions
 from sparsejit.trace._interface import guards_hold as guards_hold
+from sparsejit.trace._pattern_ops import binary as binary
+from sparsejit.trace._pattern_ops import select as select
+from sparsejit.trace._pattern_ops import unary as unary
 from sparsejit.trace._reduce import all as all
 from sparsejit.trace._reduce import any as any
 from sparsejit.trace._reduce import max as max
@@ -35,12 +39,8 @@ from sparsejit.trace._unbuilt import FUNCTIONS as _UNBUILT
 
 argmax = _UNBUILT["argmax"]
 argmin = _UNBUILT["argmin"]
-binary = _UNBUILT["binary"]
 cond = _UNBUILT["cond"]
 fori_loop = _UNBUILT["fori_loop"]
-reduce = _UNBUILT["reduce"]
-select = _UNBUILT["select"]
 softmax = _UNBUILT["softmax"]
-unary = _UNBUILT["unary"]
 update = _UNBUILT["update"]
 while_loop = _UNBUILT["while_loop"]

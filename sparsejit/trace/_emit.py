@@ -44,7 +44,17 @@ from sparsejit.trace._pointwise import (
 from sparsejit.trace._result_formats import Layout, absent_fill, result_layout
 from sparsejit.trace._ufuncs import apply
 
-__all__ = ["Term", "accumulate", "elementwise_into", "fold_into", "fresh", "fresh_sum", "summed"]
+__all__ = [
+    "Term",
+    "accumulate",
+    "elementwise_into",
+    "fill_with",
+    "fold_into",
+    "fresh",
+    "fresh_sum",
+    "requested",
+    "summed",
+]
 
 Body = Callable[[ScalarExpr, ScalarExpr], ScalarExpr]
 
@@ -213,7 +223,8 @@ def _type(shape: Sequence[AffineExpr], dtype: DType, layout: Layout) -> TensorTy
     return TensorType(tuple(shape), dtype, layout.format, layout.fill)
 
 
-def _requested(format: Format, rank: int, location: Location | None) -> Format:
+def requested(format: Format, rank: int, location: Location | None) -> Format:
+    """Return the format that is asked for; ``TensorTypeError`` where it has another rank."""
     if format.ndim != rank:
         raise TensorTypeError(
             f"the requested output format ({format}) has rank {format.ndim}, "
@@ -237,7 +248,7 @@ def fresh(
     reduction = term.op if term.reduced else None
     layout = result_layout(part, range(rank), reduction)
     if format is not None:
-        wanted = _requested(format, rank, location)
+        wanted = requested(format, rank, location)
         fill = absent_fill(part) or zero_of(part.dtype)
         layout = Layout(wanted, zero_of(part.dtype) if wanted.is_dense else fill)
     at = _identity_index(rank)

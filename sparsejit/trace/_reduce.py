@@ -21,10 +21,11 @@ from sparsejit.trace._reductions import OPERATIONS, prepared, reduce_axes
 from sparsejit.trace._reductions import mean as mean_axes
 from sparsejit.trace._ufuncs import as_bool
 
-__all__ = ["all", "any", "max", "mean", "min", "prod", "reduction", "sum"]
+__all__ = ["all", "any", "max", "mean", "min", "over_variables", "prod", "reduction", "sum"]
 
 
-def _over(trace: Trace, over: Any) -> tuple[int, ...]:
+def over_variables(over: Any) -> tuple[int, ...]:
+    """Return the variables of ``over=``: an index variable or several."""
     given: Sequence[Any] = over if isinstance(over, tuple | list) else (over,)
     numbers = []
     for index in given:
@@ -35,7 +36,7 @@ def _over(trace: Trace, over: Any) -> tuple[int, ...]:
 
 
 def _indexed(trace: Trace, name: str, expr: Any, over: Any) -> Any:
-    numbers = _over(trace, over)
+    numbers = over_variables(over)
     term = single(trace, as_indexed(trace, expr))
     for number in numbers:
         if number not in variables_of(term.part):

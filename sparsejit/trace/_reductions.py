@@ -8,6 +8,7 @@ counts with its fill value.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -25,7 +26,7 @@ from sparsejit.trace._promotion import dtype_of_numpy
 from sparsejit.trace._symbolic import extent_value
 from sparsejit.trace._ufuncs import as_bool
 
-__all__ = ["OPERATIONS", "checked_axes", "mean", "prepared", "reduce_axes", "widened"]
+__all__ = ["OPERATIONS", "Axes", "checked_axes", "mean", "prepared", "reduce_axes", "widened"]
 
 OPERATIONS = {
     "sum": BinaryOp.ADD,
@@ -83,25 +84,51 @@ def prepared(name: str, part: Pointwise, dtype: Any) -> Pointwise:
     return cast(part, widened(part.dtype) if name in ("sum", "prod") else part.dtype)
 
 
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """A reduction over ``axes`` of an array: where its dimensions go, and the loops.
+
+    Variables 0 to ``rank`` - 1 are the dimensions of the result, ``reduced`` those after them.
+    """
+
+    axes: tuple[int, ...]
+    moved: dict[int, AffineExpr]
+    rank: int
+    extents: dict[int, AffineExpr]
+
+    @staticmethod
+    def of(shape: Sequence[AffineExpr], axes: Sequence[int], keepdims: bool) -> Axes:
+        # Dimensions that stay with extent 1 have one coordinate, 0, and no operand depends on it.
+        places = [d for d in range(len(shape)) if keepdims or d not in axes]
+        moved: dict[int, AffineExpr] = {
+            d: Dim(places.index(d)) for d in range(len(shape)) if d not in axes
+        }
+        extents: dict[int, AffineExpr] = {
+            n: Constant(1) if d in axes else shape[d] for n, d in enumerate(places)
+        }
+        rank = len(places)
+        for n, d in enumerate(axes, rank):
+            moved[d] = Dim(n)
+            extents[n] = shape[d]
+        return Axes(tuple(axes), moved, rank, extents)
+
+    @property
+    def reduced(self) -> tuple[int, ...]:
+        """The variables that are reduced."""
+        return tuple(range(self.rank, self.rank + len(self.axes)))
+
+    @property
+    def shape(self) -> tuple[AffineExpr, ...]:
+        """The shape of the result."""
+        return tuple(self.extents[d] for d in range(self.rank))
+
+
 def _with_axes(
     trace: Trace, array: Array, part: Pointwise, axes: Sequence[int], keepdims: bool, op: BinaryOp
 ) -> Array:
-    shape = array.extents
-    kept = [d for d in range(len(shape)) if d not in axes]
-    # Dimensions that stay with extent 1 have one coordinate, 0, and no operand depends on it.
-    places = [d for d in range(len(shape)) if keepdims or d not in axes]
-    order = (*places, *(len(shape) + d for d in axes))
-    moved: dict[int, AffineExpr] = {d: Dim(places.index(d)) for d in kept}
-    rank = len(places)
-    extents: dict[int, AffineExpr] = {
-        n: Constant(1) if d in axes else shape[d] for n, d in enumerate(places)
-    }
-    for n, d in enumerate(axes):
-        moved[d] = Dim(rank + n)
-        extents[rank + n] = shape[d]
-    assert len(order) == len(extents)
-    term = Term(substituted(part, moved), tuple(rank + n for n in range(len(axes))), op)
-    return reduced(trace, term, rank, extents)
+    plan = Axes.of(array.extents, axes, keepdims)
+    term = Term(substituted(part, plan.moved), plan.reduced, op)
+    return reduced(trace, term, plan.rank, plan.extents)
 
 
 def reduce_axes(

@@ -27,6 +27,7 @@ from sparsejit.trace._emit import Term, fresh_sum
 from sparsejit.trace._index_extents import bounds_of, index_extents, within
 from sparsejit.trace._indexed import Index, Indexed, IndexedTerm, as_indexed, computed
 from sparsejit.trace._locations import caller
+from sparsejit.trace._pattern_operands import LazyIndexed
 from sparsejit.trace._pointwise import Pointwise, cast, substituted
 from sparsejit.trace._promotion import loop_dtypes
 from sparsejit.trace._views import Picked, View, element
@@ -55,6 +56,8 @@ def assign_indexed(
     left = _left(trace, key, location)
     indexed = as_indexed(trace, value)
     content = target._cell.content
+    if update is None and _define_lazily(target, left, indexed, location):
+        return
     given = content.shape if isinstance(content, Unassigned) else target.extents
     if given is not None and len(given) != len(left):
         raise TensorTypeError(
@@ -234,6 +237,26 @@ def _define(
 
     target._cell.shape = shape
     target._cell.content = Deferred(emit, dtype)
+
+
+def _define_lazily(
+    target: Array, left: Sequence[AffineExpr], value: Indexed, location: Location | None
+) -> bool:
+    """Let a fresh output be what an operation on patterns gives, if just its indices are there."""
+    output = target._cell.content
+    if not isinstance(value, LazyIndexed) or not isinstance(output, Unassigned):
+        return False
+    order = tuple(expr.index for expr in left if isinstance(expr, Dim))
+    is_free = output.shape is None and output.dtype is None
+    if not is_free or len(order) != len(left) or sorted(order) != sorted(value.variables):
+        return False
+    wanted = output.format
+    target._cell.shape = value.shape(order)
+    target._cell.content = Deferred(
+        lambda format: value.emit(order, wanted if wanted is not None else format), value.dtype
+    )
+    target._cell.location = location
+    return True
 
 
 def _zero(

@@ -18,13 +18,9 @@ __all__ = ["FUNCTIONS"]
 _REASONS = {
     "argmax": "a reduction that yields a coordinate is no scalar operation of the IR",
     "argmin": "a reduction that yields a coordinate is no scalar operation of the IR",
-    "binary": "user functions are not read into scalar expressions yet",
     "cond": "the tensor IR has no branches yet",
     "fori_loop": "loops are not traced yet",
-    "reduce": "user functions are not read into scalar expressions yet",
-    "select": "user functions are not read into scalar expressions yet",
     "softmax": "a reduction over the stored entries of a row is not traced yet",
-    "unary": "user functions are not read into scalar expressions yet",
     "update": "updates by other operations than Python's operators are not traced yet",
     "while_loop": "loops are not traced yet",
 }

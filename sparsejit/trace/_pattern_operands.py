@@ -1,0 +1,199 @@
+"""Operands and results of what reads patterns: entries that are not computed yet.
+
+In: arrays or indexed expressions, as the user gives them. Out: their entries as expressions over
+common variables; and back, from an expression with ``Nothing`` to a value of the user's kind. Such
+a value is computed where ordinary arithmetic meets it: ``Nothing`` never enters an operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sparsejit.affine import AffineExpr, Dim
+from sparsejit.errors import Location
+from sparsejit.formats import Format
+from sparsejit.ir.scalar import Const
+from sparsejit.ir.tensor import Value
+from sparsejit.ir.types import DType
+from sparsejit.trace._array import Array
+from sparsejit.trace._context import Cell, Deferred, Trace
+from sparsejit.trace._emit import Term, fresh
+from sparsejit.trace._entries import MOST, entries_of, has_nothing, sparse_accesses
+from sparsejit.trace._index_extents import bounds_of, index_extents, within
+from sparsejit.trace._indexed import Index, Indexed, IndexedTerm, as_indexed, single
+from sparsejit.trace._locations import caller
+from sparsejit.trace._operands import as_array, broadcast
+from sparsejit.trace._pointwise import Pointwise, of_value, substituted, variable, variables_of
+from sparsejit.trace._result_formats import absent_fill
+
+__all__ = ["LazyIndexed", "Patterns", "coordinate_names", "over_dimensions", "patterns_of"]
+
+Emit = Callable[[Sequence[int], Format | None], Value]
+"""Computes an indexed result over its variables in an order, in a format."""
+
+
+@dataclass(slots=True)
+class DeferredEntries(Deferred):
+    """A result that is emitted when it is needed, with its entries for who reads just these."""
+
+    entries: Pointwise
+
+
+class LazyIndexed(Indexed):
+    """An indexed result that is computed where it is used.
+
+    ``part`` says over which indices: it is reduced over those not in ``variables``. ``entries`` is
+    what it stores where nothing is reduced.
+    """
+
+    __slots__ = ("_made", "dtype", "emit", "entries", "part", "variables")
+
+    def __init__(
+        self,
+        trace: Trace,
+        variables: Sequence[int],
+        part: Pointwise,
+        emit: Emit,
+        *,
+        dtype: DType,
+        entries: Pointwise | None = None,
+    ) -> None:
+        self._trace = trace
+        self.origin = None
+        self.variables = tuple(variables)
+        self.part = part
+        self.emit = emit
+        self.dtype = dtype
+        self.entries = entries
+        self._made: IndexedTerm | None = None
+
+    def shape(self, order: Sequence[int]) -> tuple[AffineExpr, ...]:
+        """Return the extents of indices."""
+        extents = index_extents(self._trace, bounds_of([self.part]), self._trace.index_names)
+        return tuple(extents[v] for v in order)
+
+    @property
+    def terms(self) -> tuple[IndexedTerm, ...]:  # type: ignore[override]  # computed when asked for
+        """The result as the element of a tensor."""
+        if self._made is None:
+            value = self.emit(self.variables, None)
+            self._made = IndexedTerm(of_value(value, [Dim(v) for v in self.variables]))
+        return (self._made,)
+
+    @property
+    def tree(self) -> Pointwise | None:  # type: ignore[override]  # see ``terms``
+        """The same in one piece."""
+        return self.terms[0].part
+
+
+@dataclass(frozen=True, slots=True)
+class Patterns:
+    """The operands of an operation on patterns.
+
+    ``parts`` are their entries over common variables: dimensions of arrays (``shape`` is that of
+    the result), or the user's indices (``shape`` is None). ``fills`` are the values elsewhere.
+    """
+
+    trace: Trace
+    parts: tuple[Pointwise, ...]
+    fills: tuple[Const | None, ...]
+    shape: tuple[AffineExpr, ...] | None
+    location: Location | None = field(default_factory=caller)
+
+    @property
+    def variables(self) -> tuple[int, ...]:
+        """The variables: dimensions of arrays, or indices in order of appearance."""
+        if self.shape is not None:
+            return tuple(range(len(self.shape)))
+        return tuple(dict.fromkeys(v for part in self.parts for v in variables_of(part)))
+
+    def result(self, part: Pointwise) -> Any:
+        """Return ``part``, which is ``Nothing`` where it has no entry, as the operands came."""
+        trace, shape, location = self.trace, self.shape, self.location
+        if shape is None:
+            if not has_nothing(part):
+                return Indexed(trace, (IndexedTerm(part),), part)
+            at = over_indices(trace, part, location)
+            return LazyIndexed(trace, self.variables, part, at, dtype=part.dtype, entries=part)
+        if not has_nothing(part):
+            return trace.pointwise(part, shape)
+
+        def emit(format: Format | None) -> Value:
+            return fresh(trace, Term(part), shape, dict(enumerate(shape)), format, location)
+
+        return trace.pointwise(DeferredEntries(emit, part.dtype, part), shape)
+
+
+def over_dimensions(
+    trace: Trace, part: Pointwise, variables: Sequence[int]
+) -> tuple[Pointwise, dict[int, AffineExpr]]:
+    """Return an expression over indices as one over dimensions 0, 1, ..., and their extents."""
+    extents = index_extents(trace, bounds_of([part]), trace.index_names)
+    moved: dict[int, AffineExpr] = {v: Dim(n) for n, v in enumerate(variables)}
+    cut = substituted(within(trace, part, extents), moved)
+    return cut, {n: extents[v] for n, v in enumerate(variables)}
+
+
+def over_indices(trace: Trace, part: Pointwise, location: Location | None) -> Emit:
+    """Return what computes an expression over indices."""
+
+    def emit(order: Sequence[int], format: Format | None) -> Value:
+        moved, extents = over_dimensions(trace, part, order)
+        shape = [extents[n] for n in range(len(order))]
+        return fresh(trace, Term(moved), shape, extents, format, location)
+
+    return emit
+
+
+def patterns_of(trace: Trace, operands: Sequence[Any]) -> Patterns:
+    """Return the entries of operands: of arrays, which broadcast, or of indexed expressions.
+
+    Raises ``TraceError`` where whole arrays are mixed with indexed expressions.
+    """
+    if any(isinstance(operand, Index | Indexed) for operand in operands):
+        parts = [_indexed_part(trace, operand) for operand in operands]
+        return _patterns(trace, parts, None)
+    arrays = [_light(trace, as_array(trace, operand)) for operand in operands]
+    parts, shape = broadcast(trace, arrays)
+    return _patterns(trace, parts, shape)
+
+
+def _patterns(
+    trace: Trace, parts: Sequence[Pointwise], shape: tuple[AffineExpr, ...] | None
+) -> Patterns:
+    fills = tuple(absent_fill(part) for part in parts)
+    return Patterns(trace, tuple(map(entries_of, parts)), fills, shape)
+
+
+def _light(trace: Trace, array: Array) -> Array:
+    """Return an array whose content has few sparse operands, or entries that are not computed."""
+    content = array._cell.content
+    if isinstance(content, DeferredEntries) and array._view is None:
+        return trace.array(Cell(array.extents, content.entries, location=array._cell.location))
+    if len(sparse_accesses(array.read())) > MOST:
+        array.force()
+    return array
+
+
+def _indexed_part(trace: Trace, operand: Any) -> Pointwise:
+    indexed = as_indexed(trace, operand)
+    if isinstance(indexed, LazyIndexed) and indexed.entries is not None:
+        return indexed.entries
+    part = single(trace, indexed).part
+    if len(sparse_accesses(part)) <= MOST:
+        return part
+    variables = variables_of(part)
+    value = over_indices(trace, part, caller())(variables, None)
+    return of_value(value, [Dim(v) for v in variables])
+
+
+def coordinate_names(given: Patterns) -> Mapping[str, Pointwise]:
+    """Return what the parameters of a user function are bound to: coordinates by name.
+
+    The dimensions of whole arrays are called ``i``, ``j``, ``k``, ...
+    """
+    if given.shape is not None:
+        return {chr(ord("i") + d): variable(Dim(d)) for d in given.variables}
+    return {given.trace.index_names[v]: variable(Dim(v)) for v in given.variables}
