@@ -8,7 +8,6 @@ then ``_einsum``, ``_elementwise``, ``_reduce``, ``_indexed``, ``_statements``, 
 
 from sparsejit.trace._context import current_trace as current_trace
 from sparsejit.trace._context import is_tracing as is_tracing
-from sparsejit.trace._einsum import einsum as einsum
 from sparsejit.trace._elementwise import maximum as maximum
 from sparsejit.trace._elementwise import minimum as minimum
 from sparsejit.trace._elementwise import where as where
@@ -32,6 +31,7 @@ from sparsejit.trace._reduce import mean as mean
 from sparsejit.trace._reduce import min as min
 from sparsejit.trace._reduce import prod as prod
 from sparsejit.trace._reduce import sum as sum
+from sparsejit.trace._semirings import einsum as einsum
 from sparsejit.trace._trace import trace as trace
 from sparsejit.trace._tracer import ArrayTracer as ArrayTracer
 from sparsejit.trace._tracer import output as output

@@ -8,7 +8,7 @@ Subscripts are read as NumPy reads them, errors included.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from sparsejit.affine import AffineExpr, Constant, Dim
 from sparsejit.errors import TensorTypeError
@@ -17,39 +17,17 @@ from sparsejit.ir.ops import BinaryOp, UnaryOp
 from sparsejit.ir.scalar import Arg, Cast, ScalarExpr, Unary
 from sparsejit.ir.tensor import Value
 from sparsejit.trace._array import Array
-from sparsejit.trace._context import Deferred, Trace, require_trace
+from sparsejit.trace._context import Deferred, Trace
 from sparsejit.trace._emit import Term, fresh
 from sparsejit.trace._locations import caller
-from sparsejit.trace._operands import as_array, shape_text
+from sparsejit.trace._operands import shape_text
 from sparsejit.trace._pointwise import Pointwise, binary, cast, substituted
 from sparsejit.trace._promotion import result_dtype
-from sparsejit.trace._subscripts import Subscripts, parse_subscripts
+from sparsejit.trace._subscripts import Subscripts
 
-__all__ = ["contract", "einsum", "light", "reduced"]
+__all__ = ["Aligned", "aligned", "contract", "light", "reduced"]
 
 _CHEAP = (UnaryOp.NEG, UnaryOp.CONJ, UnaryOp.REAL, UnaryOp.IMAG)
-
-
-def einsum(subscripts: str, *operands: Any) -> Any:
-    """Sum of products, in NumPy's notation, of any number of operands.
-
-    Letters name dimensions; one that the output lacks is summed over. Repeated letters in an
-    operand take its diagonal; without ``->`` the output has the letters that occur once, in
-    alphabetic order; ``...`` stands for the remaining dimensions, which broadcast. The dtype is
-    NumPy's common one and is never widened. Raises ``TensorTypeError`` for bad subscripts and
-    operands that do not fit, ``TraceError`` outside of a traced function.
-
-    >>> import sparsejit as sj
-    >>> sj.einsum("ij,j->i", [[1.0]], [2.0])
-    Traceback (most recent call last):
-        ...
-    sparsejit.errors.TraceError: einsum was called outside of a traced function
-      ...
-    """
-    trace = require_trace("einsum")
-    arrays = [as_array(trace, operand) for operand in operands]
-    read = parse_subscripts(subscripts, [len(array.extents) for array in arrays])
-    return contract(trace, arrays, read)
 
 
 def light(trace: Trace, array: Array) -> Pointwise:
@@ -77,8 +55,23 @@ def _is_cheap(body: ScalarExpr) -> bool:
             return isinstance(body, Arg)
 
 
-def contract(trace: Trace, arrays: Sequence[Array], subscripts: Subscripts) -> Array:
-    """Return the sum of products that ``subscripts`` describe."""
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """Operands over common variables, those of the result first, and the extent of each."""
+
+    parts: tuple[Pointwise, ...]
+    rank: int
+    summed: tuple[int, ...]
+    extents: dict[int, AffineExpr]
+
+
+def aligned(
+    trace: Trace, arrays: Sequence[Array], subscripts: Subscripts, *, always_light: bool = False
+) -> Aligned:
+    """Return the contents of ``arrays`` over the letters of ``subscripts``.
+
+    They are ``light`` where something is summed, or always.
+    """
     extents = _letter_extents(trace, arrays, subscripts)
     output = subscripts.output
     summed = [
@@ -93,15 +86,22 @@ def contract(trace: Trace, arrays: Sequence[Array], subscripts: Subscripts) -> A
         for d, letter in enumerate(letters):
             repeats = trace.extents.is_one(array.extents[d]) and extents[letter] != Constant(1)
             moved[d] = Constant(0) if repeats else Dim(number[letter])
-        parts.append(substituted(light(trace, array) if summed else array.read(), moved))
-    # A Python scalar is an array of NumPy's default type here, as in NumPy.
-    strong = [cast(part, part.dtype) for part in parts]
-    dtype = result_dtype(strong)
-    product = cast(strong[0], dtype)
-    for part in strong[1:]:
-        product = binary(BinaryOp.MUL, product, cast(part, dtype))
+        is_light = bool(summed) or always_light
+        parts.append(substituted(light(trace, array) if is_light else array.read(), moved))
     sizes = {number[letter]: extents[letter] for letter in number}
-    return reduced(trace, Term(product, tuple(number[c] for c in summed)), len(output), sizes)
+    # A Python scalar is an array of NumPy's default type here, as in NumPy.
+    strong = tuple(cast(part, part.dtype) for part in parts)
+    return Aligned(strong, len(output), tuple(number[c] for c in summed), sizes)
+
+
+def contract(trace: Trace, arrays: Sequence[Array], subscripts: Subscripts) -> Array:
+    """Return the sum of products that ``subscripts`` describe."""
+    found = aligned(trace, arrays, subscripts)
+    dtype = result_dtype(found.parts)
+    product = cast(found.parts[0], dtype)
+    for part in found.parts[1:]:
+        product = binary(BinaryOp.MUL, product, cast(part, dtype))
+    return reduced(trace, Term(product, found.summed), found.rank, found.extents)
 
 
 def reduced(trace: Trace, term: Term, rank: int, extents: dict[int, AffineExpr]) -> Array:

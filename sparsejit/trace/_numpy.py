@@ -17,10 +17,10 @@ from sparsejit.trace import _reduce
 from sparsejit.trace._array import Array
 from sparsejit.trace._assignment import assign_value
 from sparsejit.trace._context import Trace
-from sparsejit.trace._einsum import einsum
 from sparsejit.trace._elementwise import elementwise, where
 from sparsejit.trace._indexed import Index, Indexed, indexed_operator
 from sparsejit.trace._locations import caller
+from sparsejit.trace._semirings import einsum
 from sparsejit.trace._ufuncs import apply
 
 __all__ = ["call_function", "call_ufunc"]
