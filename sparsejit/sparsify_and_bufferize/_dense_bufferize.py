@@ -29,6 +29,7 @@ from sparsejit.sparsify_and_bufferize._buffers import (
     declare_levels,
     parameter_buffer,
 )
+from sparsejit.sparsify_and_bufferize._conversion import conversion_op
 from sparsejit.sparsify_and_bufferize._copy_insertion import CopyInserted
 from sparsejit.sparsify_and_bufferize._library_kernels import match_library_kernel
 from sparsejit.sparsify_and_bufferize._naming import Namer
@@ -172,11 +173,8 @@ class _Bufferizer:
             case tensor.Reshape() | tensor.Concat() | tensor.Pad():
                 raise UnsupportedError("not yet", location=op.location)
             case tensor.Convert():
-                raise UnsupportedError(
-                    f"the conversion of %{op.source.name} to {op.result.type.format}",
-                    hint="convert the operand before the call: SparseTensor.convert",
-                    location=op.location,
-                )
+                fresh = tensor.AllocTensor(op.result, None, op.location)
+                return (*self._alloc(fresh), *self._generic(conversion_op(op)))
             case tensor.Empty():
                 raise AssertionError("copy insertion turned every Empty into AllocTensor")
             case _:

@@ -17,7 +17,7 @@ from sparsejit.ir.facts import Fact, FactKind
 from sparsejit.ir.fold import identity_const
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.printing import format_text
-from sparsejit.ir.scalar import Arg, Binary, ScalarExpr, Select, Stored, args_of, map_leaves
+from sparsejit.ir.scalar import Arg, Binary, ScalarExpr, Select, Stored, map_leaves
 from sparsejit.ir.simplify import Known, NoValue, simplify_absence
 from sparsejit.ir.tensor import Generic
 from sparsejit.sparsify_and_bufferize._append_sink import AppendSink
@@ -358,8 +358,6 @@ def _always_stores(kernel: Kernel, number: int, others: frozenset[int]) -> bool:
     match body:
         case Select(Stored(index), _, Arg(out)) if index == number and out == kernel.out:
             return True
-        case Select(Stored(index), then, _) if index == number and kernel.out not in args_of(then):
-            return not others or number in args_of(then) or _is_known(kernel, number, others)
         case _:
             return _is_known(kernel, number, others)
 
