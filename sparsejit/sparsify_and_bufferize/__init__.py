@@ -14,6 +14,8 @@ from collections.abc import Callable
 
 from sparsejit.errors import UnsupportedError
 from sparsejit.ir.loops import LoopFunc
+from sparsejit.ir.mlir import print_mlir
+from sparsejit.ir.printing import print_tensor
 from sparsejit.ir.tensor import TensorFunc
 from sparsejit.ir.verify import verify_tensor
 from sparsejit.ir.verify_loops import verify_loops
@@ -35,9 +37,10 @@ def sparsify_and_bufferize(
 ) -> LoopFunc:
     """Return ``func`` as loops over memrefs.
 
-    ``observe(name, text)`` is called with the texts ``rewritten``, ``decisions``, ``copies`` and
-    ``lattices`` as they arise. Raises ``UnsupportedError`` for what is not built, with the user's
-    line, and ``VerificationError`` where an invariant is broken; any failure fails the whole.
+    ``observe(name, text)`` is called with the texts ``rewritten``, ``mlir`` (where MLIR can say
+    it), ``decisions``, ``copies`` and ``lattices`` as they arise. Raises ``UnsupportedError`` for
+    what is not built, with the user's line, and ``VerificationError`` where an invariant is
+    broken; any failure fails the whole.
 
     >>> from sparsejit.formats import CSR
     >>> from sparsejit.ir.build import TensorBuilder
@@ -55,8 +58,10 @@ def sparsify_and_bufferize(
     """
     _check_options(options)
     verify_tensor(func)
-    func, facts = rewrite_before_analysis(func)
+    func, facts = rewrite_before_analysis(func, options)
     verify_tensor(func, after="the enabling rewrites")
+    if observe is not None:
+        _show_rewritten(func, observe)
     decisions = analyze(func, options)
     inserted = insert_copies(func, decisions, options)
     if observe is not None:
@@ -67,6 +72,15 @@ def sparsify_and_bufferize(
     return LoopFunc(
         lowered.name, lowered.params, lowered.body, lowered.results, facts + lowered.facts
     )
+
+
+def _show_rewritten(func: TensorFunc, observe: Callable[[str, str], None]) -> None:
+    observe("rewritten", print_tensor(func))
+    try:
+        text = print_mlir(func)
+    except UnsupportedError:
+        return  # not everything has words in MLIR; asked for it, its printer says why
+    observe("mlir", text)
 
 
 def _check_options(options: StageOptions) -> None:

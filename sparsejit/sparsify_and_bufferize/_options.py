@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from sparsejit.ir.contraction_order import ContractionOrder
+
 __all__ = ["StageOptions"]
 
 
@@ -16,8 +18,9 @@ class StageOptions:
     the support library (``"runtime"``). ``initialize_buffers`` zero-fills buffers that would be
     undefined. ``memory_space``: the space of new allocations; None means that it must be inferred.
     ``index_width``: 32 or 64, for positions and coordinates whose format names no width.
-    ``library_kernels`` names the kernels that may be matched. The remaining three are for
-    analysis only, and the stage refuses to lower unless they are True:
+    ``library_kernels`` names the kernels that may be matched. ``contractions`` gives the orders of
+    chains of products, ``()`` leaves all as written, None chooses for typical sizes. The remaining
+    three are for analysis only, and the stage refuses to lower unless they are True:
     ``allow_return_allocs``, ``function_boundaries``, ``create_deallocs``.
     """
 
@@ -29,3 +32,4 @@ class StageOptions:
     memory_space: int | None = 0
     index_width: Literal[32, 64] = 64
     library_kernels: frozenset[str] = frozenset()
+    contractions: tuple[ContractionOrder, ...] | None = None

@@ -95,7 +95,8 @@ def test_observers_get_text() -> None:
     sparsify_and_bufferize(
         contraction(CSR, CSR, CSR), observe=lambda step, text: seen.append((step, text))
     )
-    assert [step for step, _ in seen] == ["decisions", "copies", "lattices"]
+    steps = ["rewritten", "mlir", "decisions", "copies", "lattices"]
+    assert [step for step, _ in seen] == steps
     assert all(type(text) is str for _, text in seen)
 
 

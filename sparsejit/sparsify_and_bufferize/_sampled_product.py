@@ -1,0 +1,328 @@
+"""Sampled products: a dense sum of products is computed where a sparse operand asks for it only.
+
+In: a function. Out: the function with one sampled product fused, or None. ``S * (A @ B)`` becomes
+one accumulating operation over the entries of ``S`` by the distributive law (MLIR's
+fuse-multiply-over-add). Where the sum is not just multiplied, as in ``where_stored(S, exp(A @
+B))``, it is computed in the entries of ``S`` first. ``A @ B`` is never formed in either case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from sparsejit.affine import AffineExpr, AffineMap, Dim, substitute
+from sparsejit.formats import Format, Level, LevelKind, LevelType
+from sparsejit.ir.contraction import is_zero
+from sparsejit.ir.facts import Fact, FactKind
+from sparsejit.ir.fold import zero_of
+from sparsejit.ir.ops import BinaryOp, UnaryOp
+from sparsejit.ir.scalar import (
+    Arg,
+    Binary,
+    Const,
+    ScalarExpr,
+    Select,
+    Stored,
+    Unary,
+    args_of,
+    map_leaves,
+)
+from sparsejit.ir.simplify import Known, Missing, simplify_absence
+from sparsejit.ir.tensor import Empty, Generic, TensorFunc, Value
+from sparsejit.ir.types import IteratorType, TensorType
+from sparsejit.sparsify_and_bufferize._rewriting import (
+    Rewritten,
+    Setting,
+    is_elementwise,
+    renumbering,
+    replaced_in_blocks,
+    without_unused,
+)
+
+__all__ = ["fuse_sampled_product"]
+
+_MOST_CONSUMERS = 4
+"""A sum that is sampled more often is formed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """``consumer`` reads operand ``place``, the sum ``producer``, where ``sampler`` stores only."""
+
+    consumer: Generic
+    place: int
+    producer: Generic
+    sampler: int
+
+
+def fuse_sampled_product(func: TensorFunc, fresh: Callable[[], str]) -> Rewritten | None:
+    """Fuse the first sampled product, and say so; None where there is none."""
+    setting = Setting(func)
+    for op in setting.generics():
+        sample = _sample_of(setting, op)
+        if sample is None:
+            continue
+        name = sample.producer.result.name
+        text = f"%{name} is summed at the stored entries only (sampled product); it is never formed"
+        if _is_multiplied(setting, sample):
+            made: tuple[Empty | Generic, ...] = (_fuse(sample),)
+        else:
+            made = _sampled_before(sample, fresh)
+        changed = replaced_in_blocks(func, {op.result.name: made})
+        fact = Fact(FactKind.REWRITE, op.result.name, text)
+        return without_unused(changed, [sample.producer.result]), fact
+    return None
+
+
+# ---------------------------------------------------------------- recognizing
+
+
+def _sample_of(setting: Setting, consumer: Generic) -> _Sample | None:
+    sparse = _sparse_inputs(consumer)
+    if not sparse:
+        return None
+    for place, value in enumerate(consumer.inputs):
+        made = setting.made.get(value.name)
+        if not isinstance(made, Generic) or not _is_sum_from_zero(setting, made):
+            continue
+        sampler = _sampler(consumer, place)
+        if sampler is None or setting.producer(consumer, value) is None:
+            continue
+        others = [user for user in setting.uses[value.name] if user is not consumer]
+        if len(others) >= _MOST_CONSUMERS or consumer.inputs.count(value) > 1:
+            continue
+        if all(_samples_too(setting, user, value) for user in others):
+            return _Sample(consumer, place, made, sampler)
+    return None
+
+
+def _samples_too(setting: Setting, user: object, value: Value) -> bool:
+    """Whether another user of the sum samples it as well, so that it need not be formed."""
+    if not isinstance(user, Generic) or user.inputs.count(value) != 1 or user.init == value:
+        return False
+    alone = _sampler(user, user.inputs.index(value)) is not None
+    return alone and setting.producer(user, value) is not None
+
+
+def _is_sum_from_zero(setting: Setting, op: Generic) -> bool:
+    """Whether ``op`` sums into a fresh dense tensor of zeros."""
+    out = len(op.inputs)
+    match op.body:
+        case Binary(BinaryOp.ADD, Arg(index), term):
+            plain = index == out and out not in args_of(term) and not is_elementwise(op)
+            permuted = op.indexing_maps[-1].is_projected_permutation
+            zero = op.init.type.is_dense and is_zero(op.init, setting.made)
+            return plain and permuted and zero
+        case _:
+            return False
+
+
+def _sparse_inputs(op: Generic) -> list[int]:
+    """Return the inputs that may store nothing somewhere."""
+    return [k for k, value in enumerate(op.inputs) if not value.type.format.is_all_full]
+
+
+def _sampler(consumer: Generic, place: int) -> int | None:
+    """Return the sparse operand without whose entry operand ``place`` is not read."""
+    read = consumer.indexing_maps[place]
+    if not read.is_projected_permutation:
+        return None
+    dtypes = [value.type.dtype for value in (*consumer.inputs, consumer.init)]
+    for k in _sparse_inputs(consumer):
+        index_map = consumer.indexing_maps[k]
+        if not index_map.is_projected_permutation or not set(index_map.results) <= set(
+            read.results
+        ):
+            continue
+        alone = simplify_absence(consumer.body, dtypes, {k: consumer.inputs[k].type.fill})
+        if not isinstance(alone, Known) or place not in args_of(alone.expr):
+            return k
+    return None
+
+
+# ---------------------------------------------------------------- multiplied into the sum
+
+
+@dataclass(frozen=True, slots=True)
+class _Factor:
+    """What is done to the sum: multiplied by ``expr``, divided by it, negated, or guarded."""
+
+    op: BinaryOp | UnaryOp | None
+    expr: ScalarExpr
+
+
+def _is_multiplied(setting: Setting, sample: _Sample) -> bool:
+    """Whether the consumer multiplies or samples the sum into a result of its own."""
+    consumer, producer = sample.consumer, sample.producer
+    if consumer.init.type.is_dense or consumer.init.type.fill.value != 0:
+        return False
+    fresh = isinstance(setting.made.get(consumer.init.name), Empty)
+    if not fresh or not is_elementwise(consumer) or _linear(consumer.body, sample.place) is None:
+        return False
+    sparse = _sparse_inputs(consumer)
+    dtypes = [value.type.dtype for value in (*consumer.inputs, consumer.init)]
+    fills = {k: consumer.inputs[k].type.fill for k in sparse}
+    alone = simplify_absence(consumer.body, dtypes, fills)
+    is_nothing = isinstance(alone, Missing) and alone.const.value == 0
+    return is_nothing and (len(sparse) == 1 or not _sparse_inputs(producer))
+
+
+def _linear(body: ScalarExpr, place: int) -> tuple[_Factor, ...] | None:
+    """Return the other factors where ``body`` is linear in ``Arg(place)``, the innermost first.
+
+    ``Select(Stored(s), p, 0)`` counts as the product of ``p`` with an indicator.
+    """
+    match body:
+        case Arg(index) if index == place:
+            return ()
+        case Binary(BinaryOp.MUL, lhs, rhs):
+            for inside, other in ((lhs, rhs), (rhs, lhs)):
+                factors = _linear(inside, place)
+                if factors is not None and place not in args_of(other):
+                    return (*factors, _Factor(BinaryOp.MUL, other))
+            return None
+        case Binary(BinaryOp.DIV, lhs, rhs) if place not in args_of(rhs):
+            factors = _linear(lhs, place)
+            return None if factors is None else (*factors, _Factor(BinaryOp.DIV, rhs))
+        case Unary(UnaryOp.NEG, inside):
+            factors = _linear(inside, place)
+            return None if factors is None else (*factors, _Factor(UnaryOp.NEG, inside))
+        case Select(Stored(index), inside, Const(value)) if value == 0 and index != place:
+            factors = _linear(inside, place)
+            return None if factors is None else (*factors, _Factor(None, Stored(index)))
+        case _:
+            return None
+
+
+def _fuse(sample: _Sample) -> Generic:
+    """Return the consumer as a sum over the producer's terms."""
+    consumer, place, producer = sample.consumer, sample.place, sample.producer
+    kept = [k for k in range(len(consumer.inputs)) if k != place]
+    inputs = (*(consumer.inputs[k] for k in kept), *producer.inputs)
+    loops = _loops_of_producer(sample)
+    reductions = sorted(d for d, expr in loops.items() if expr.index >= len(consumer.extents))
+    count = len(consumer.extents) + len(reductions)
+    maps = [AffineMap(count, consumer.indexing_maps[k].results) for k in kept]
+    maps += _producer_maps(producer, loops, count)
+    maps.append(AffineMap(count, consumer.indexing_maps[-1].results))
+    return Generic(
+        consumer.result,
+        inputs,
+        consumer.init,
+        tuple(maps),
+        consumer.iterator_types + (IteratorType.REDUCTION,) * len(reductions),
+        consumer.extents + tuple(producer.extents[d] for d in reductions),
+        _fused_body(sample, kept, loops, len(inputs)),
+        consumer.location,
+    )
+
+
+def _producer_maps(producer: Generic, loops: dict[int, Dim], count: int) -> list[AffineMap]:
+    over: dict[int, AffineExpr] = dict(loops)
+    return [
+        AffineMap(count, tuple(substitute(expr, over) for expr in index_map.results))
+        for index_map in producer.indexing_maps[:-1]
+    ]
+
+
+def _loops_of_producer(sample: _Sample) -> dict[int, Dim]:
+    """Return, for each loop of the producer, its loop in the fused operation."""
+    consumer, producer = sample.consumer, sample.producer
+    read = consumer.indexing_maps[sample.place].results
+    return _numbered_loops(producer, list(read), len(consumer.extents))
+
+
+def _numbered_loops(producer: Generic, read: list[AffineExpr], following: int) -> dict[int, Dim]:
+    """Return loops for the producer's: those that it writes by as read, the others after them."""
+    found: dict[int, Dim] = {}
+    for written, index in zip(producer.indexing_maps[-1].results, read, strict=True):
+        assert isinstance(written, Dim)
+        assert isinstance(index, Dim)
+        found[written.index] = index
+    for loop in range(len(producer.extents)):
+        if loop not in found:
+            found[loop] = Dim(following)
+            following += 1
+    return found
+
+
+def _fused_body(sample: _Sample, kept: list[int], loops: dict[int, Dim], out: int) -> ScalarExpr:
+    factors = _linear(sample.consumer.body, sample.place)
+    assert factors is not None
+    shifted = {number: len(kept) + number for number in range(len(sample.producer.inputs))}
+    of_consumer = renumbering({number: place for place, number in enumerate(kept)}, {})
+    term = _term(sample.producer, shifted, loops)
+    guards: list[ScalarExpr] = []
+    for factor in factors:
+        match factor.op:
+            case None:
+                guards.append(map_leaves(factor.expr, of_consumer))
+            case UnaryOp() as negation:
+                term = Unary(negation, term)
+            case BinaryOp.MUL:
+                term = Binary(BinaryOp.MUL, map_leaves(factor.expr, of_consumer), term)
+            case BinaryOp() as combine:
+                term = Binary(combine, term, map_leaves(factor.expr, of_consumer))
+    if _sparse_inputs(sample.producer) and not guards:
+        # Where the sum has no terms, its dense form had a zero: the entry stays.
+        (sampler,) = _sparse_inputs(sample.consumer)
+        guards.append(Stored(kept.index(sampler)))
+    return _guarded(term, guards, out)
+
+
+def _term(producer: Generic, operands: dict[int, int], loops: dict[int, Dim]) -> ScalarExpr:
+    assert isinstance(producer.body, Binary)
+    numbers = {loop: expr.index for loop, expr in loops.items()}
+    return map_leaves(producer.body.rhs, renumbering(operands, numbers))
+
+
+def _guarded(term: ScalarExpr, guards: list[ScalarExpr], out: int) -> ScalarExpr:
+    body: ScalarExpr = Binary(BinaryOp.ADD, Arg(out), term)
+    for guard in guards:
+        body = Select(guard, body, Arg(out))
+    return body
+
+
+# ---------------------------------------------------------------- sampled before
+
+
+def _sampled_before(sample: _Sample, fresh: Callable[[], str]) -> tuple[Empty | Generic, ...]:
+    """Return the sum in the entries of the sampler, and the consumer that reads it there."""
+    consumer, place, producer = sample.consumer, sample.place, sample.producer
+    sampler = consumer.inputs[sample.sampler]
+    read = consumer.indexing_maps[place].results
+    dims = {expr: d for d, expr in enumerate(read)}
+    at = [dims[expr] for expr in consumer.indexing_maps[sample.sampler].results]
+    kind = producer.result.type
+    format = _sampled_format(sampler.type.format, at, kind.rank)
+    entries = TensorType(kind.shape, kind.dtype, format, zero_of(kind.dtype))
+    empty, sampled = Value(fresh(), entries), Value(fresh(), entries)
+    loops = _numbered_loops(producer, [Dim(d) for d in range(kind.rank)], kind.rank)
+    order = sorted(loops, key=lambda loop: loops[loop].index)
+    count = len(loops)
+    maps = [AffineMap(count, tuple(Dim(d) for d in at)), *_producer_maps(producer, loops, count)]
+    maps.append(AffineMap(count, tuple(Dim(d) for d in range(kind.rank))))
+    inputs = (sampler, *producer.inputs)
+    shifted = {number: 1 + number for number in range(len(producer.inputs))}
+    body = _guarded(_term(producer, shifted, loops), [Stored(0)], len(inputs))
+    total = Generic(
+        sampled,
+        inputs,
+        empty,
+        tuple(maps),
+        tuple(producer.iterator_types[loop] for loop in order),
+        tuple(producer.extents[loop] for loop in order),
+        body,
+        producer.location,
+    )
+    numbers = (*consumer.inputs[:place], sampled, *consumer.inputs[place + 1 :])
+    return Empty(empty, producer.location), total, replace(consumer, inputs=numbers)
+
+
+def _sampled_format(fmt: Format, at: list[int], rank: int) -> Format:
+    """Return the sampler's format over the dimensions of the sum, dense beyond the sampler's."""
+    moved: dict[int, AffineExpr] = {dim: Dim(d) for dim, d in enumerate(at)}
+    levels = [Level(substitute(level.expr, moved), level.type) for level in fmt.levels]
+    levels += [Level(Dim(d), LevelType(LevelKind.DENSE)) for d in range(rank) if d not in at]
+    return Format.of(rank, tuple(levels))
