@@ -46,6 +46,7 @@ from sparsejit.ir.loops import (
     Push,
     Scan,
     Sort,
+    SortPrefix,
     SparseResult,
     Stmt,
     Store,
@@ -198,7 +199,7 @@ class _Writer:
                 self.view(stmt)
             case Push():
                 self.push(stmt)
-            case Copy() | Scan() | Trim() | Sort() | Assemble():
+            case Copy() | Scan() | Trim() | Sort() | SortPrefix() | Assemble():
                 self.whole_arrays(stmt)
             case _:
                 assert_never(stmt)
@@ -226,7 +227,7 @@ class _Writer:
                 self.line("else:")
                 self._inside(orelse)
 
-    def whole_arrays(self, stmt: Copy | Scan | Trim | Sort | Assemble) -> None:
+    def whole_arrays(self, stmt: Copy | Scan | Trim | Sort | SortPrefix | Assemble) -> None:
         names = self.names
         match stmt:
             case Copy(target, source):
@@ -236,6 +237,9 @@ class _Writer:
             case Trim(memref, count):
                 name = names[memref.name]
                 self.assign(name, Call("trim", (Atom(name), typed(count, names))))
+            case SortPrefix(memref, count):
+                operands = (Atom(names[memref.name]), typed(count, names))
+                self.assign("", Call("sort_prefix", operands), "")
             case Sort(order, coordinates, extents, count):
                 keys = Call("", tuple(Atom(names[memref.name]) for memref in coordinates))
                 sizes = Call("", tuple(typed(extent, names) for extent in extents))

@@ -33,6 +33,7 @@ from sparsejit.ir.loops import (
     Search,
     Select,
     Sort,
+    SortPrefix,
     Stmt,
     Store,
     Trim,
@@ -160,6 +161,11 @@ def broken_stmt(stmt: Stmt) -> Iterator[str]:  # noqa: C901 - one case for each 
             yield from _is(count, INDEX, "a count")
         case Sort():
             yield from _sort(stmt)
+        case SortPrefix(memref, count):
+            yield from _rank(memref, 1, "the sorted")
+            if memref.dtype is not INDEX:
+                yield f"a sort is over {INDEX.value}, {memref.name} is {memref.dtype.value}"
+            yield from _is(count, INDEX, "a count")
         case Assemble():
             yield from _assemble(stmt)
         case _:

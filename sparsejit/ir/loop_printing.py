@@ -45,6 +45,7 @@ from sparsejit.ir.loops import (
     Search,
     Select,
     Sort,
+    SortPrefix,
     SparseResult,
     Stmt,
     Store,
@@ -174,6 +175,8 @@ def _whole_array(stmt: Stmt) -> str:
             return f"scan {op.value} {memref.name}"
         case Trim(memref, count):
             return f"trim {memref.name}[{print_expr(count)}]"
+        case SortPrefix(memref, count):
+            return f"sort {memref.name}[{print_expr(count)}]"
         case Sort(order, coordinates, extents, count):
             keys = ", ".join(memref.name for memref in coordinates)
             return f"sort {order.name} by {keys} {_list(extents)} count {print_expr(count)}"

@@ -35,6 +35,7 @@ from sparsejit.ir.loops import (
     Search,
     Select,
     Sort,
+    SortPrefix,
     SparseResult,
     Stmt,
     Store,
@@ -126,7 +127,7 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:  # noqa: C901 - one case for ea
             return (stmt.condition,)
         case Push():
             return stmt.count, stmt.value
-        case Trim():
+        case Trim() | SortPrefix():
             return (stmt.count,)
         case Sort():
             return (*stmt.extents, stmt.count)
@@ -171,7 +172,7 @@ def memrefs_defined(stmt: Stmt) -> tuple[Memref, ...]:
 def memrefs_written(stmt: Stmt) -> tuple[Memref, ...]:
     """Return the existing memrefs whose elements or length ``stmt`` itself changes."""
     match stmt:
-        case Store() | Push() | Scan() | Trim():
+        case Store() | Push() | Scan() | Trim() | SortPrefix():
             return (stmt.memref,)
         case Copy():
             return (stmt.target,)
@@ -295,7 +296,7 @@ def _map_simple(stmt: Stmt, walk: Callable[[Expr], Expr]) -> Stmt:
             return replace(stmt, indices=all_of(stmt.indices), value=walk(stmt.value))
         case Push():
             return replace(stmt, count=walk(stmt.count), value=walk(stmt.value))
-        case Trim():
+        case Trim() | SortPrefix():
             return replace(stmt, count=walk(stmt.count))
         case Sort():
             return replace(stmt, extents=all_of(stmt.extents), count=walk(stmt.count))

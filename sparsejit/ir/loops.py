@@ -44,6 +44,7 @@ __all__ = [
     "Search",
     "Select",
     "Sort",
+    "SortPrefix",
     "SparseResult",
     "Stmt",
     "Store",
@@ -314,6 +315,14 @@ class Sort:
 
 
 @dataclass(frozen=True, slots=True)
+class SortPrefix:
+    """Sort the first ``count`` elements of a rank-1 int64 memref, in place, in increasing order."""
+
+    memref: Memref
+    count: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Assemble:
     """Build level storage from sorted level coordinates, by the support library.
 
@@ -347,6 +356,7 @@ Stmt = (
     | Scan
     | Trim
     | Sort
+    | SortPrefix
     | Assemble
 )
 

@@ -32,7 +32,9 @@ from sparsejit.ir.loops import (
     Memref,
     Scan,
     ScanOp,
+    Select,
     Sort,
+    SortPrefix,
     Stmt,
     Store,
     Var,
@@ -112,6 +114,8 @@ class _Expander:
                     made.append(replace(stmt, then=then, orelse=orelse))
                 case Sort():
                     made += self._sort(stmt)
+                case SortPrefix():
+                    made += self._sort_prefix(stmt)
                 case Scan():
                     made.append(self._scan(stmt))
                 case Assemble():
@@ -185,6 +189,33 @@ class _Expander:
 
     def _add_before(self, starts: Memref, b: Var) -> Stmt:
         return Store(starts, (_plus(b, _int(1)),), Load(starts, (b,)), BinaryOp.ADD)
+
+    def _sort_prefix(self, stmt: SortPrefix) -> list[Stmt]:
+        """Shell's method; the gaps shrink by about 2.2."""
+        array = stmt.memref
+        gap, start, place = self._var("gap"), self._var("start"), self._var("place")
+        value = self._var("value")
+        below = _binary(BinaryOp.SUB, place, gap)
+        inside = _compare(BinaryOp.GE, place, gap)
+        larger = _compare(BinaryOp.GT, Load(array, (below,)), value)
+        moving = Select(inside, larger, Lit(Const(False, DType.BOOL)))
+        step = (Store(array, (place,), Load(array, (below,))), Assign(place, below))
+        insert: tuple[Stmt, ...] = (
+            Let(value, Load(array, (start,))),
+            Let(place, start, mutable=True),
+            While(moving, step),
+            Store(array, (place,), value),
+        )
+        grown = _plus(_binary(BinaryOp.FLOORDIV, _times(gap, _int(11)), _int(5)), _int(1))
+        shrunk = _binary(BinaryOp.FLOORDIV, _times(gap, _int(5)), _int(11))
+        return [
+            Let(gap, _int(1), mutable=True),
+            While(_compare(BinaryOp.LT, gap, stmt.count), (Assign(gap, grown),)),
+            While(
+                _compare(BinaryOp.GT, gap, _int(0)),
+                (For(start, gap, stmt.count, insert), Assign(gap, shrunk)),
+            ),
+        ]
 
     # ------------------------------------------------------------ assembly
 

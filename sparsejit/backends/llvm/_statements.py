@@ -40,6 +40,7 @@ from sparsejit.ir.loops import (
     Scan,
     Search,
     Sort,
+    SortPrefix,
     Stmt,
     Store,
     Trim,
@@ -229,7 +230,7 @@ class _Writer:
                 self._while(stmt)
             case If():
                 self._if(stmt)
-            case Sort() | Scan() | Assemble():
+            case Sort() | SortPrefix() | Scan() | Assemble():
                 raise AssertionError("the function was expanded")
             case _:
                 assert_never(stmt)

@@ -96,6 +96,7 @@ from sparsejit.backends.support.integers import uint_shl as uint_shl
 from sparsejit.backends.support.integers import uint_shr as uint_shr
 from sparsejit.backends.support.integers import uint_sign as uint_sign
 from sparsejit.backends.support.sorting import sort_entries as sort_entries
+from sparsejit.backends.support.sorting import sort_prefix as sort_prefix
 
 __all__ = [
     "assemble_compressed",
@@ -179,6 +180,7 @@ __all__ = [
     "search_unordered",
     "search_unordered_column",
     "sort_entries",
+    "sort_prefix",
     "trim",
     "uint_floordiv",
     "uint_fmod",

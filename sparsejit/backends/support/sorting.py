@@ -11,7 +11,7 @@ from typing import Any
 from numpy import empty, int64, zeros
 from numpy.typing import NDArray
 
-__all__ = ["sort_entries"]
+__all__ = ["sort_entries", "sort_prefix"]
 
 Ints = NDArray[int64]
 
@@ -74,3 +74,26 @@ def _count_sort(crd: Ints, order: Ints, target: Ints, shift: int64, buckets: int
         digit = crd[entry] if whole else (crd[entry] >> shift) & mask
         target[starts[digit]] = entry
         starts[digit] += 1
+
+
+def sort_prefix(array: Ints, count: int64) -> None:
+    """Sort the first ``count`` elements: Shell's method, whose gaps shrink by about 2.2.
+
+    >>> import numpy as np
+    >>> values = np.array([5, 1, 4, 0])
+    >>> sort_prefix(values, np.int64(3))
+    >>> print(values)
+    [1 4 5 0]
+    """
+    gap = int64(1)
+    while gap < count:
+        gap = int64(gap * 11 // 5 + 1)
+    while gap > 0:
+        for start in range(gap, count):
+            value = array[start]
+            place = int64(start)
+            while place >= gap and array[place - gap] > value:
+                array[place] = array[place - gap]
+                place = int64(place - gap)
+            array[place] = value
+        gap = int64(gap * 5 // 11)
