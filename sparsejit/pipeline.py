@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
+from sparsejit.ir.contraction_order import ContractionOrder
 from sparsejit.ir.loop_printing import print_loops
 from sparsejit.ir.loops import LoopFunc
 from sparsejit.ir.printing import print_tensor
@@ -24,9 +25,10 @@ from sparsejit.passes import (
     order_reductions,
     simplify_loops,
 )
-from sparsejit.sparsify_and_bufferize import StageOptions, sparsify_and_bufferize
+from sparsejit.sparsify_and_bufferize import StageOptions as StageOptions
+from sparsejit.sparsify_and_bufferize import sparsify_and_bufferize
 
-__all__ = ["Observe", "Pipeline", "default_pipeline"]
+__all__ = ["Observe", "Pipeline", "StageOptions", "default_pipeline"]
 
 Observe = Callable[[str, str], None]
 
@@ -82,6 +84,10 @@ class Pipeline:
         """Return the pipeline that gives results positions and coordinates of this width."""
         options = replace(self.stage_options, index_width=32 if width == 32 else 64)
         return replace(self, stage_options=options)
+
+    def with_contractions(self, orders: tuple[ContractionOrder, ...]) -> Pipeline:
+        """Return the pipeline that computes chains of products in these orders."""
+        return replace(self, stage_options=replace(self.stage_options, contractions=orders))
 
 
 def default_pipeline(

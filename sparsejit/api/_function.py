@@ -19,7 +19,7 @@ from sparsejit.api._flatten import is_operand
 from sparsejit.api._lowered import Lowered, make_report
 from sparsejit.api._options import JitOptions
 from sparsejit.api._plan import Plan, copied
-from sparsejit.api._program import Compiled, Program
+from sparsejit.api._program import Compiled, Program, Variant
 from sparsejit.api._reference_call import reference_of
 from sparsejit.api._run import run_compiled
 from sparsejit.api._signature import Signature
@@ -27,7 +27,7 @@ from sparsejit.api._target import Target, backend_of, check_num_threads, choose_
 from sparsejit.debug import logger
 from sparsejit.errors import TensorTypeError, VerificationError
 from sparsejit.explain import OperandNote, explain_text
-from sparsejit.pipeline import default_pipeline
+from sparsejit.pipeline import StageOptions, default_pipeline
 from sparsejit.tensors import Operand
 from sparsejit.trace import is_tracing
 
@@ -46,7 +46,7 @@ class CacheInfo:
 @dataclass(frozen=True, slots=True, eq=False)
 class _LastCall:
     program: Program
-    width: int
+    variant: Variant
     target: Target
     operands: tuple[OperandNote, ...]
     seconds: float
@@ -78,6 +78,7 @@ class CompiledFunction:
         self._pipeline = default_pipeline(
             parallelization=options.parallelization,
             ordered_reductions=options.deterministic or not options.reassociate,
+            stage_options=StageOptions(contractions=None if options.reassociate else ()),
         )
         self._is_method = False
         self._programs: dict[Hashable, list[Program]] = {}
@@ -122,11 +123,11 @@ class CompiledFunction:
         operands, objects, names = _with_constants(call, program, self.options.check)
         for limit in program.ranges:
             limit.check(objects[limit.number])
-        width = program.width(numbers, operands)
-        compiled = program.compiled.get(width)
+        variant = program.variant(numbers, operands)
+        compiled = program.compiled.get(variant)
         was_hit = is_known and compiled is not None
         if compiled is None:
-            compiled = self._compiled(program, width, target)
+            compiled = self._compiled(program, variant, target)
         if private:
             _keep_private(program, objects, names, private)
             for number in compiled.returned_params:
@@ -136,7 +137,7 @@ class CompiledFunction:
         result = run_compiled(program, compiled, numbers, operands, objects, names)
         notes = tuple(map(OperandNote.of, names, operands))
         seconds = time.perf_counter() - start
-        self._last = _LastCall(program, width, target, notes, seconds, was_hit)
+        self._last = _LastCall(program, variant, target, notes, seconds, was_hit)
         if was_hit:
             with self._counting:
                 self._hits += 1
@@ -168,17 +169,17 @@ class CompiledFunction:
             logger.debug("traced %s in %.1f ms", self.__name__, program.seconds * 1e3)
             return *found, False
 
-    def _compiled(self, program: Program, width: int, target: Target) -> Compiled:
+    def _compiled(self, program: Program, variant: Variant, target: Target) -> Compiled:
         """Return the kernel of a program, compiling it when no other thread has."""
         with self._lock:
-            known = program.compiled.get(width)
+            known = program.compiled.get(variant)
             if known is not None:
                 return known
             check_num_threads()
             backend = backend_of(target, self.options)
             if backend is None:
                 refuse_cuda()
-            made = program.compile(width, backend, self.options)
+            made = program.compile(variant, backend, self.options)
             self._compiles += 1
             logger.debug("compiled %s in %.1f ms", self.__name__, made.seconds * 1e3)
             return made
@@ -191,10 +192,10 @@ class CompiledFunction:
         target = choose_target(self.options)
         program, numbers, _ = self._program(call, receiver, target)
         operands, _, names = _with_constants(call, program, self.options.check)
-        width = program.width(numbers, operands)
+        variant = program.variant(numbers, operands)
         notes = tuple(map(OperandNote.of, names, operands))
         caller = self if receiver is None else BoundMethod(self, receiver)
-        return Lowered(self, program, width, target, notes, caller)
+        return Lowered(self, program, variant, target, notes, caller)
 
     def explain(self, /, *args: Any, **kwargs: Any) -> str:
         """Say what is done for these arguments and why; without arguments, for the last call.
@@ -209,7 +210,7 @@ class CompiledFunction:
                 f"{self.__name__} has not been called yet: call it, or use explain(*args)"
             )
         report = make_report(
-            self, last.program, last.width, last.target, last.operands, last.seconds, last.was_hit
+            self, last.program, last.variant, last.target, last.operands, last.seconds, last.was_hit
         )
         return explain_text(report)
 
@@ -233,9 +234,9 @@ class CompiledFunction:
         operands, _, _ = _with_constants(call, program, self.options.check)
         return reference_of(program, found[1], operands)
 
-    def compile_now(self, program: Program, width: int, target: Target) -> None:
+    def compile_now(self, program: Program, variant: Variant, target: Target) -> None:
         """Make the kernel of a program; see ``Lowered.compile``."""
-        self._compiled(program, width, target)
+        self._compiled(program, variant, target)
 
     # ------------------------------------------------------------ as an object of Python
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from sparsejit.api._program import Program
+from sparsejit.api._program import Program, Variant
 from sparsejit.api._target import Target, backend_of
 from sparsejit.debug import TEXT_LEVELS
 from sparsejit.errors import UnsupportedError
@@ -17,7 +17,6 @@ from sparsejit.explain import OperandNote, Report, explain_text
 from sparsejit.ir.loop_printing import print_loops
 from sparsejit.ir.mlir import print_mlir
 from sparsejit.ir.printing import print_tensor
-from sparsejit.runtime.probe import NO_GPU_CODE
 from sparsejit.runtime.probe import NO_GPU_CODE
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ class Lowered:
         self,
         function: CompiledFunction,
         program: Program,
-        width: int,
+        variant: Variant,
         target: Target,
         operands: tuple[OperandNote, ...],
         caller: Callable[..., Any],
@@ -49,7 +48,7 @@ class Lowered:
         self._function = function
         self._caller = caller
         self._program = program
-        self._width = width
+        self._variant = variant
         self._target = target
         self._operands = operands
         self._texts: dict[str, str] = {}
@@ -83,7 +82,7 @@ class Lowered:
     def _stage_texts(self) -> dict[str, str]:
         """Lower, which is deterministic, once more and listen."""
         if not self._texts:
-            loops = self._program.lower(self._width, self._texts.__setitem__)
+            loops = self._program.lower(self._variant, self._texts.__setitem__)
             self._texts["loops"] = print_loops(loops)
         return self._texts
 
@@ -91,7 +90,7 @@ class Lowered:
         backend = backend_of(self._target, self._function.options)
         if backend is None:
             raise UnsupportedError('text("source") for target "cuda"', reasons=(NO_GPU_CODE,))
-        return backend.emit(self._program.lower(self._width)).text
+        return backend.emit(self._program.lower(self._variant)).text
 
     def _why_no_plan(self) -> str:
         if self._target.name == "cuda":
@@ -101,7 +100,7 @@ class Lowered:
     def explain(self) -> str:
         """Return what was decided for these operands, and why; nothing is run."""
         report = make_report(
-            self._function, self._program, self._width, self._target, self._operands
+            self._function, self._program, self._variant, self._target, self._operands
         )
         return explain_text(report)
 
@@ -119,22 +118,22 @@ class Lowered:
 
         Raises ``DeviceError`` when the target is cuda and no device can be used.
         """
-        self._function.compile_now(self._program, self._width, self._target)
+        self._function.compile_now(self._program, self._variant, self._target)
         return self._caller
 
 
 def make_report(
     function: CompiledFunction,
     program: Program,
-    width: int,
+    variant: Variant,
     target: Target,
     operands: tuple[OperandNote, ...],
     run_seconds: float | None = None,
     was_hit: bool | None = None,
 ) -> Report:
     """Return the facts for ``explain``."""
-    compiled = program.compiled.get(width)
-    loops = compiled.loops if compiled is not None else program.lower(width)
+    compiled = program.compiled.get(variant)
+    loops = compiled.loops if compiled is not None else program.lower(variant)
     info = function.cache_info()
     return Report(
         func=program.func,
@@ -145,7 +144,7 @@ def make_report(
         transfer=function.options.transfer.value,
         operands=operands,
         facts=(*program.traced.facts, *loops.facts),
-        index_width=width if program.width_is_open else None,
+        index_width=variant.width if program.width_is_open else None,
         trace_seconds=program.seconds,
         compile_seconds=None if compiled is None else compiled.seconds,
         run_seconds=run_seconds,

@@ -1,7 +1,7 @@
 """A traced program and its kernels: everything that calls with one cache key share.
 
 In: the result of a trace. Out: for a call's shapes, the values of the extent symbols; for its
-operands, the kernel (compiled when first needed, one per index width of results) and the results.
+operands, the kernel (compiled when first needed, one per ``Variant``) and the results.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from typing import Any
 
 from sparsejit.api._aliases import AliasRule
 from sparsejit.api._checks import IntegerRange, integer_ranges
+from sparsejit.api._contractions import Contractions
 from sparsejit.api._extents import ExtentRule
 from sparsejit.api._options import JitOptions
 from sparsejit.api._widths import index_width, leaves_width_open
 from sparsejit.backends import Backend, Kernel, KernelSource
 from sparsejit.debug import dump_observer, dumped_levels
 from sparsejit.errors import SparseJitError, UnsupportedError
+from sparsejit.ir.contraction_order import ContractionOrder
 from sparsejit.ir.facts import FactKind
 from sparsejit.ir.loops import LoopFunc, ParamResult
 from sparsejit.ir.mlir import print_mlir
@@ -27,7 +29,18 @@ from sparsejit.pipeline import Observe, Pipeline
 from sparsejit.tensors import Operand
 from sparsejit.trace import Traced
 
-__all__ = ["Compiled", "Program", "make_program"]
+__all__ = ["Compiled", "Program", "Variant", "make_program"]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Which kernel of a program a call takes, by its numbers.
+
+    ``width`` is that of the results' indices, ``contractions`` are the orders of products.
+    """
+
+    width: int
+    contractions: tuple[ContractionOrder, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,23 +70,30 @@ class Program:
     aliases: AliasRule
     scalars: tuple[bool, ...]
     width_is_open: bool
+    contractions: Contractions
     seconds: float
     ranges: tuple[IntegerRange, ...] = ()
     constant_shapes: tuple[tuple[int, ...], ...] = ()
-    compiled: dict[int, Compiled] = field(default_factory=dict)
+    compiled: dict[Variant, Compiled] = field(default_factory=dict)
 
-    def width(self, numbers: Sequence[int], operands: Sequence[Operand]) -> int:
-        """Return the index width for the results of a call."""
+    def variant(self, numbers: Sequence[int], operands: Sequence[Operand]) -> Variant:
+        """Return the index width for the results of a call, and the orders of its products."""
+        orders: tuple[ContractionOrder, ...] = ()
+        if self.contractions.is_open:
+            stored = [operand.values.size for operand in operands]
+            orders = self.contractions.of(self.func, numbers, stored)
         if not self.width_is_open:
-            return 64
-        return index_width(self.func, numbers, [operand.values.size for operand in operands])
+            return Variant(64, orders)
+        counts = [operand.values.size for operand in operands]
+        return Variant(index_width(self.func, numbers, counts), orders)
 
-    def lower(self, width: int, observe: Observe | None = None) -> LoopFunc:
-        """Return the loops for an index width."""
-        return self.pipeline.with_index_width(width).lower(self.func, observe)
+    def lower(self, variant: Variant, observe: Observe | None = None) -> LoopFunc:
+        """Return the loops for a variant."""
+        pipeline = self.pipeline.with_index_width(variant.width)
+        return pipeline.with_contractions(variant.contractions).lower(self.func, observe)
 
-    def compile(self, width: int, backend: Backend, options: JitOptions) -> Compiled:
-        """Lower and load, and remember the kernel for this width.
+    def compile(self, variant: Variant, backend: Backend, options: JitOptions) -> Compiled:
+        """Lower and load, and remember the kernel for this variant.
 
         ``UnsupportedError`` where ``library="only"`` forbids the generated code.
         """
@@ -82,7 +102,7 @@ class Program:
         observe = dump_observer(levels) if levels else None
         if observe is not None and "mlir" in levels:
             observe("mlir", mlir_text(self.func))
-        loops = self.lower(width, observe)
+        loops = self.lower(variant, observe)
         if options.library == "only":
             _refuse_generated_code(self.func, loops)
         source = backend.emit(loops)
@@ -90,7 +110,7 @@ class Program:
             observe("source", source.text)
         kernel = backend.load(source, cache=options.cache)
         made = Compiled(loops, source, kernel, time.perf_counter() - start)
-        self.compiled[width] = made
+        self.compiled[variant] = made
         return made
 
     def arguments(self, numbers: Sequence[int], operands: Sequence[Operand]) -> list[Any]:
@@ -123,6 +143,7 @@ def make_program(
         rule,
         scalars,
         leaves_width_open(func),
+        Contractions.of_program(func, pipeline.stage_options.contractions is None),
         time.perf_counter() - started,
         integer_ranges(func, operands),
         tuple(tuple(value.shape) for value in traced.captured),  # type: ignore[attr-defined]  # arrays
