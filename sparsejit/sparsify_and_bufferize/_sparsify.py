@@ -20,7 +20,7 @@ from sparsejit.ir.printing import format_text
 from sparsejit.ir.scalar import Arg, Binary, ScalarExpr, Select, Stored, map_leaves
 from sparsejit.ir.simplify import Known, NoValue, simplify_absence
 from sparsejit.ir.tensor import Generic
-from sparsejit.sparsify_and_bufferize._append_sink import AppendSink
+from sparsejit.sparsify_and_bufferize._append_sink import AppendSink, appended_loops
 from sparsejit.sparsify_and_bufferize._buffers import (
     Buffer,
     DenseBuffer,
@@ -43,6 +43,7 @@ from sparsejit.sparsify_and_bufferize._options import StageOptions
 from sparsejit.sparsify_and_bufferize._pattern_sink import PatternSink
 from sparsejit.sparsify_and_bufferize._scatter_sink import ScatterSink
 from sparsejit.sparsify_and_bufferize._sinks import DenseSink, FullSink, Sink, Stmts
+from sparsejit.sparsify_and_bufferize._workspace_sink import WorkspaceSink
 
 __all__ = ["Sparsified", "sparsify"]
 
@@ -170,7 +171,7 @@ def _lowered(task: _Task, plan: _Plan, namer: Namer) -> Sparsified:
             nest = LoopNest(kernel, plan.order, sink)
             statements = nest.statements()
         except UnsupportedError as error:
-            refused = refused or error
+            refused = error  # the last way is the most general, so its reason is the one to tell
             continue
         facts = _facts(kernel, plan.order, sink)
         return Sparsified(statements, sink.result, facts, _lattices(kernel, nest), kernel.namer)
@@ -254,7 +255,12 @@ def _sinks(task: _Task, plan: _Plan) -> list[MakeSink]:
         case SparseBuffer() if destination.format.is_all_full:
             return [lambda kernel: FullSink(kernel, destination, scatters=_scatters(kernel, order))]
         case SparseBuffer() if plan.scatter:
-            return [lambda kernel: ScatterSink(kernel, destination, _combination(kernel, order))]
+            scatter: MakeSink = lambda kernel: ScatterSink(  # noqa: E731
+                kernel, destination, _combination(kernel, order)
+            )
+            if task.options.storage == "runtime":
+                return [scatter]
+            return [lambda kernel: WorkspaceSink(*_by_rows(kernel, order, destination)), scatter]
         case SparseBuffer() if task.options.storage == "runtime":
             return [
                 lambda kernel: EntriesSink(
@@ -272,6 +278,18 @@ def _sinks(task: _Task, plan: _Plan) -> list[MakeSink]:
 
 def _scatters(kernel: Kernel, order: LoopOrder) -> bool:
     return kernel.reads_out and _reduces_outside(kernel, order)
+
+
+def _by_rows(
+    kernel: Kernel, order: LoopOrder, result: SparseBuffer
+) -> tuple[Kernel, SparseBuffer, BinaryOp]:
+    """Check that only the last level of the result is scattered into, under each parent."""
+    combine = _combination(kernel, order)
+    loops_of_levels = appended_loops(kernel)
+    rows = loops_of_levels[:-1]
+    if combine is None or order.loops[: len(rows)] != rows:
+        raise UnsupportedError("the result is not made row by row")
+    return kernel, result, combine
 
 
 def _combination(kernel: Kernel, order: LoopOrder) -> BinaryOp | None:
