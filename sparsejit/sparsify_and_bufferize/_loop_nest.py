@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from sparsejit.affine import Dim, dims_of
+from sparsejit.affine import Constant, Dim, dims_of
 from sparsejit.errors import UnsupportedError
 from sparsejit.ir import loops
 from sparsejit.ir.ops import BinaryOp
@@ -106,17 +106,25 @@ class LoopNest:
         return self._guard(loop, here, self._within(loop, state, visit, body))
 
     def _within(self, number: int, state: State, visit: Visit, body: Stmts) -> Stmts:
-        """Pass over coordinates of an operand that is longer than the loop."""
+        """Pass over coordinates of an operand that are not coordinates of the loop.
+
+        An operand may be longer than the loop, and diagonals may be negative.
+        """
         kernel = self._kernel
         loop = kernel.space.loops[number]
-        longer = any(
-            kernel.space.inputs[operand].levels[state.cursors[operand].level].size != loop.extent
-            and not kernel.space.inputs[operand].levels[state.cursors[operand].level].is_diagonal
+        levels = [
+            kernel.space.inputs[operand].levels[state.cursors[operand].level]
             for operand in visit.cursors
-        )
-        if not longer or not body:
+        ]
+        strays = loop.lower == Constant(0) and any(level.is_diagonal for level in levels)
+        longer = any(level.size != loop.extent and not level.is_diagonal for level in levels)
+        if not body or not (strays or longer):
             return body
-        return (loops.If(ix.less(visit.coordinate, kernel.extent(loop.extent)), body),)
+        inside = ix.less(visit.coordinate, kernel.extent(loop.extent))
+        if strays:
+            positive = ix.compare(BinaryOp.LE, ix.index(0), visit.coordinate)
+            inside = ix.all_of((positive, inside))
+        return (loops.If(inside, body),)
 
     def _guard(self, number: int, state: State, body: Stmts) -> Stmts:
         """Keep a coordinate that an operand stores inside the dimension that it is part of."""
