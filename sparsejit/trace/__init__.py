@@ -8,6 +8,9 @@ then ``_einsum``, ``_elementwise``, ``_reduce``, ``_indexed``, ``_statements``, 
 
 from sparsejit.trace._context import current_trace as current_trace
 from sparsejit.trace._context import is_tracing as is_tracing
+from sparsejit.trace._control import cond as cond
+from sparsejit.trace._control import fori_loop as fori_loop
+from sparsejit.trace._control import while_loop as while_loop
 from sparsejit.trace._elementwise import maximum as maximum
 from sparsejit.trace._elementwise import minimum as minimum
 from sparsejit.trace._elementwise import where as where
@@ -39,8 +42,5 @@ from sparsejit.trace._unbuilt import FUNCTIONS as _UNBUILT
 
 argmax = _UNBUILT["argmax"]
 argmin = _UNBUILT["argmin"]
-cond = _UNBUILT["cond"]
-fori_loop = _UNBUILT["fori_loop"]
 softmax = _UNBUILT["softmax"]
 update = _UNBUILT["update"]
-while_loop = _UNBUILT["while_loop"]

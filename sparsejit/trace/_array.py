@@ -15,8 +15,10 @@ from sparsejit.errors import Location, TensorTypeError, TraceError, UnsupportedE
 from sparsejit.formats import Dense, Format
 from sparsejit.ir.tensor import ExtractSlice, InsertSlice, Value
 from sparsejit.ir.types import DType, TensorType
+from sparsejit.trace._blocks import Block
 from sparsejit.trace._context import Cell, Deferred, Trace, Unassigned, check_alive
 from sparsejit.trace._emit import Term, accumulate, elementwise_into, fresh
+from sparsejit.trace._extents import counts
 from sparsejit.trace._locations import caller
 from sparsejit.trace._pointwise import Pointwise, cast, of_value, size_of, substituted
 from sparsejit.trace._views import Picked, View, whole
@@ -28,11 +30,22 @@ _LARGEST = 48
 
 
 def content_of(trace: Trace, cell: Cell) -> Pointwise:
-    """Return the content of ``cell`` as an expression; what is deferred is emitted."""
-    if not isinstance(cell.content, Pointwise) or size_of(cell.content) > _LARGEST:
+    """Return the content of ``cell`` as an expression; what is deferred is emitted.
+
+    In a loop, what comes from outside of it is computed before, once.
+    """
+    outside = bool(cell.shape) and trace.block.repeats_inside(trace.block_of(cell))
+    content = cell.content
+    if not isinstance(content, Pointwise) or _should_be_computed(content, outside):
         force_cell(trace, cell)
     assert isinstance(cell.content, Pointwise)
     return cell.content
+
+
+def _should_be_computed(content: Pointwise, outside: bool) -> bool:
+    """Whether an expression is computed before it is used; ``outside``: a loop uses it often."""
+    computes = bool(content.accesses) and content.view is None
+    return size_of(content) > _LARGEST or (outside and computes)
 
 
 def force_cell(trace: Trace, cell: Cell, format: Format | None = None) -> Value:
@@ -40,17 +53,19 @@ def force_cell(trace: Trace, cell: Cell, format: Format | None = None) -> Value:
 
     ``format`` is that of a value computed now.
     """
-    content = cell.content
+    content, block = cell.content, trace.block_of(cell)
     if isinstance(content, Unassigned):
         raise unassigned()
     if isinstance(content, Deferred):
-        value = content.emit(format)
+        with trace.within(block):
+            value = content.emit(format)
     else:
         known = _whole_value(trace, cell, content)
         if known is not None:
             return known
         extents = dict(enumerate(cell.shape))
-        value = fresh(trace, Term(content), cell.shape, extents, format, cell.location)
+        with trace.within(block):
+            value = fresh(trace, Term(content), cell.shape, extents, format, cell.location)
     weak = isinstance(content, Pointwise) and content.weak
     made = of_value(value)
     cell.content = Pointwise(made.body, made.accesses, made.dtype, weak)
@@ -124,7 +139,8 @@ class Array:
             index = _affine_index(self._trace, view, value.type.shape)
             if index is not None:
                 return of_value(value, index)
-        sliced = _extract(self._trace, value, view)
+        with self._trace.within(self._place):
+            sliced = _extract(self._trace, value, view)
         return of_value(sliced, _slice_index(view, drops=value.type.is_dense))
 
     def force(self, format: Format | None = None) -> Value:
@@ -132,8 +148,17 @@ class Array:
         check_alive(self._trace, "a traced array")
         if self._view is None:
             return force_cell(self._trace, self._cell, format)
-        seen = Cell(self.extents, self.read(), location=self._cell.location)
+        seen = Cell(self.extents, self.read(), location=self._cell.location, block=self._place)
         return force_cell(self._trace, seen, format)
+
+    @property
+    def _place(self) -> Block:
+        """The block that what is seen belongs to: that of the base, unless a loop counts in it."""
+        view = self._view
+        picked = () if view is None else view.picked
+        if any(counts(part.offset) or counts(part.size) for part in picked):
+            return self._trace.block
+        return self._trace.block_of(self._cell)
 
     def viewed(self, view: View) -> Array:
         """Return the array that sees the same cell through ``view``."""
@@ -161,6 +186,7 @@ class Array:
         """
         trace, cell = self._trace, self._cell
         check_alive(trace, "a traced array")
+        trace.check_assignable(cell)
         base = force_cell(trace, cell)
         if not base.type.is_dense:
             name = f" {base.name!r}" if cell.param is not None else ""

@@ -19,6 +19,7 @@ from sparsejit.formats import Format
 from sparsejit.ir.facts import Fact, FactKind
 from sparsejit.ir.tensor import Empty, Op, Value
 from sparsejit.ir.types import DType, TensorType
+from sparsejit.trace._blocks import Block
 from sparsejit.trace._extents import Extents
 from sparsejit.trace._interface import ArgumentKind, ArgumentSpec, TraceOptions
 from sparsejit.trace._locations import caller, user_place
@@ -69,7 +70,7 @@ class Cell:
 
     ``param`` is the number of the parameter whose object this is, ``assigned`` whether the function
     has written to it. ``immutable``: a scalar, of which Python's ``s += e`` makes a new one.
-    ``location`` is where the content was written down.
+    ``location`` is where the content was written down, ``block`` the block that it was made in.
     """
 
     shape: tuple[AffineExpr, ...]
@@ -78,6 +79,7 @@ class Cell:
     assigned: bool = False
     immutable: bool = False
     location: Location | None = None
+    block: Block | None = None
 
 
 class Trace:
@@ -86,7 +88,7 @@ class Trace:
     def __init__(self, options: TraceOptions, make_array: Callable[..., Array]) -> None:
         self.options = options
         self.extents = Extents()
-        self.ops: list[Op] = []
+        self.block = self._root = Block()
         self.params: list[Value] = []
         self.cells: list[Cell] = []
         self.kinds: list[ArgumentKind] = []
@@ -99,8 +101,60 @@ class Trace:
         self._captured_at: dict[int, int] = {}
         self._steps: Counter[object] = Counter()
         self.index_names: dict[int, str] = {}
-        self.counts: dict[Dim, Value] = {}
-        self.slices: dict[Hashable, Value] = {}
+        self.counters = 0
+
+    # ------------------------------------------------------------ blocks
+
+    @property
+    def ops(self) -> list[Op]:
+        """The operations of the block that is being traced."""
+        return self.block.ops
+
+    @property
+    def counts(self) -> dict[Dim, Value]:
+        """The values of extents and loop counters that this block has."""
+        return self.block.counts
+
+    @property
+    def slices(self) -> dict[Hashable, Value]:
+        """The slices that were taken in this block, or around it."""
+        return self.block.slices
+
+    @contextmanager
+    def nested(self, *, repeats: bool) -> Iterator[Block]:
+        """Trace into a new block inside the present one, which ``repeats`` or runs at most once."""
+        block = Block.inside(self.block, repeats)
+        with self.within(block):
+            yield block
+
+    @contextmanager
+    def within(self, block: Block | None) -> Iterator[None]:
+        """Trace into ``block``, which is around the present one: what it gets runs before that."""
+        before, self.block = self.block, block or self._root
+        try:
+            yield
+        finally:
+            self.block = before
+
+    def block_of(self, cell: Cell) -> Block:
+        """Return the block of a cell; ``TraceError`` where that has ended."""
+        block = cell.block or self._root
+        if not self.block.is_within(block):
+            raise TraceError(
+                "an array of a loop body or branch is used after it",
+                hint="return it from the body: what the loop carries is its result",
+                location=caller(),
+            )
+        return block
+
+    def check_assignable(self, cell: Cell) -> None:
+        """Raise ``TraceError`` for an assignment to an array from outside of this block."""
+        if self.block_of(cell) is not self.block:
+            raise TraceError(
+                "assignment to an array from outside of a loop body or branch",
+                hint="carry it: give it to the loop as an initial value, and return it",
+                location=caller(),
+            )
 
     # ------------------------------------------------------------ parameters
 
@@ -118,7 +172,8 @@ class Trace:
         weak = spec.kind is ArgumentKind.PYTHON_SCALAR
         content = of_value(value)
         whole = Pointwise(content.body, content.accesses, content.dtype, weak)
-        cell = Cell(shape, whole, number, immutable=spec.kind is not ArgumentKind.ARRAY)
+        immutable = spec.kind is not ArgumentKind.ARRAY
+        cell = Cell(shape, whole, number, immutable=immutable, block=self._root)
         self.params.append(value)
         self.cells.append(cell)
         self.kinds.append(spec.kind)
@@ -154,6 +209,8 @@ class Trace:
 
     def array(self, cell: Cell) -> Array:
         """Return a traced array that stands for ``cell``."""
+        if cell.block is None:
+            cell.block = self.block
         return self._make_array(self, cell)
 
     def count_step(self) -> None:

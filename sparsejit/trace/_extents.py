@@ -21,8 +21,18 @@ from sparsejit.affine import (
     mul,
     substitute,
 )
+from sparsejit.errors import TraceError, UnsupportedError
+from sparsejit.trace._locations import caller
 
-__all__ = ["Extents", "difference", "tidy"]
+__all__ = ["FIRST_COUNTER", "Extents", "counts", "difference", "tidy"]
+
+FIRST_COUNTER = 1 << 20
+"""The counters of loops are symbols from here on, extents those below."""
+
+
+def counts(expr: AffineExpr) -> bool:
+    """Return whether an expression depends on the counter of a loop."""
+    return any(dim >= FIRST_COUNTER for dim in dims_of(expr))
 
 
 def difference(lhs: AffineExpr, rhs: AffineExpr) -> AffineExpr:
@@ -57,6 +67,28 @@ class Extents:
         self.guards: list[AffineExpr] = []
         self.static: list[tuple[int, int]] = []
         self._solved: dict[int, AffineExpr] = {}
+        self._counters: list[tuple[AffineExpr, AffineExpr]] = []
+
+    def counter(self, first: AffineExpr, last: AffineExpr) -> Dim:
+        """Return the symbol of a loop's counter, which runs from ``first`` to ``last``."""
+        self._counters.append((first, last))
+        return Dim(FIRST_COUNTER + len(self._counters) - 1)
+
+    def _ends(self, expr: AffineExpr) -> tuple[AffineExpr, ...]:
+        """Return ``expr`` at the ends of the loops that it counts with.
+
+        Raises ``UnsupportedError`` where it is not linear in a counter.
+        """
+        inner = max(dims_of(expr), default=0)
+        if inner < FIRST_COUNTER:
+            return (expr,)
+        if as_linear(expr) is None:
+            raise UnsupportedError(
+                "an index that is not linear in the counter of a loop", location=caller()
+            )
+        ends = self._counters[inner - FIRST_COUNTER]
+        found = (self._ends(tidy(substitute(expr, {inner: end}))) for end in ends)
+        return tuple(dict.fromkeys(end for pair in found for end in pair))
 
     def symbol(self, param: int, dim: int, number: int) -> AffineExpr:
         """Return the extent of a parameter's dimension: a new symbol, or the constant 1."""
@@ -72,8 +104,8 @@ class Extents:
         return tidy(substitute(expr, solved)) if solved else expr
 
     def number(self, expr: AffineExpr) -> int:
-        """Return the value of ``expr`` in the traced call."""
-        return evaluate(expr, self.numbers)
+        """Return the value of ``expr`` in the traced call; where a loop counts, when it starts."""
+        return evaluate(self._ends(expr)[0] if counts(expr) else expr, self.numbers)
 
     def same(self, lhs: AffineExpr, rhs: AffineExpr) -> bool:
         """Return whether two extents are equal in every call."""
@@ -90,9 +122,9 @@ class Extents:
     def unify(self, lhs: AffineExpr, rhs: AffineExpr) -> bool:
         """Make two extents one; False, and nothing done, when they differ in the traced call."""
         left, right = self.resolve(lhs), self.resolve(rhs)
-        if self.number(left) != self.number(right):
-            return False
         rest = difference(left, right)
+        if counts(rest) or self.number(left) != self.number(right):
+            return False
         if left == right or rest == Constant(0):
             return True
         linear = as_linear(rest)
@@ -120,17 +152,22 @@ class Extents:
 
     def holds(self, expr: AffineExpr) -> bool:
         """Return whether ``expr >= 0`` in the traced call, and assume the same of all others."""
-        resolved = self.resolve(expr)
-        if self.number(resolved) >= 0:
-            self.guard(resolved)
-            return True
-        self.guard(difference(Constant(-1), resolved))
-        return False
+        ends = [self.resolve(end) for end in self._ends(self.resolve(expr))]
+        found = [self.number(end) >= 0 for end in ends]
+        if len(set(found)) > 1:
+            raise UnsupportedError(
+                "an index of which only some rounds of a loop stay inside",
+                hint="let the loop run over fewer rounds, or handle the others outside of it",
+                location=caller(),
+            )
+        for end in ends:
+            self.guard(end if found[0] else difference(Constant(-1), end))
+        return found[0]
 
     def is_one(self, expr: AffineExpr) -> bool:
         """Return whether an extent is 1; of a computed one this is an assumption."""
         resolved = self.resolve(expr)
-        if isinstance(resolved, Constant | Dim):
+        if isinstance(resolved, Constant | Dim) or counts(resolved):
             return resolved == Constant(1)
         if self.number(resolved) == 1:
             return self.unify(resolved, Constant(1))
@@ -138,8 +175,17 @@ class Extents:
         return False
 
     def pin(self, expr: AffineExpr) -> int:
-        """Return the value of ``expr``, which becomes a constant of the trace."""
+        """Return the value of ``expr``, which becomes a constant of the trace.
+
+        Raises ``TraceError`` for the counter of a loop.
+        """
         resolved = self.resolve(expr)
+        if counts(resolved):
+            raise TraceError(
+                "the counter of a loop is not known while tracing",
+                hint="use it in arithmetic, as an index, or in sj.where and sj.cond",
+                location=caller(),
+            )
         for symbol in sorted(dims_of(resolved)):
             self._solve(symbol, Constant(self.numbers[symbol]))
         return self.number(resolved)

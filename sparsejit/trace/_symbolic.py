@@ -7,6 +7,8 @@ the trace, and a fact says so.
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, assert_never
 
@@ -31,7 +33,7 @@ from sparsejit.ir.tensor import Value
 from sparsejit.ir.types import INDEX
 from sparsejit.trace._context import Trace
 from sparsejit.trace._emit import Term, fresh
-from sparsejit.trace._extents import difference, tidy
+from sparsejit.trace._extents import counts, difference, tidy
 from sparsejit.trace._locations import caller
 from sparsejit.trace._pointwise import Pointwise, binary, constant_of, of_value
 
@@ -71,24 +73,37 @@ class SymbolicInt:
     def __repr__(self) -> str:
         return repr(self._number("printing"))
 
-    def __eq__(self, other: object) -> bool:
+    def _compared(self, compare: Callable[[Any, Any], Any], other: Any) -> Any:
+        """Compare the number, which makes the extent static; a loop's counter gives a value."""
+        if counts(self.expr) or (isinstance(other, SymbolicInt) and counts(other.expr)):
+            return compare(self._value, other)
+        return compare(self._number("a comparison"), _plain(other))
+
+    def __eq__(self, other: object) -> Any:
         if isinstance(other, SymbolicInt) and self._trace.extents.same(self.expr, other.expr):
             return True
         if isinstance(other, SymbolicInt | int | float):
-            return self._number("a comparison") == _plain(other)
+            return self._compared(operator.eq, other)
         return NotImplemented
 
-    def __lt__(self, other: SymbolicInt | float) -> bool:
-        return self._number("a comparison") < _plain(other)
+    def __ne__(self, other: object) -> Any:
+        if isinstance(other, SymbolicInt) and self._trace.extents.same(self.expr, other.expr):
+            return False
+        if isinstance(other, SymbolicInt | int | float):
+            return self._compared(operator.ne, other)
+        return NotImplemented
 
-    def __le__(self, other: SymbolicInt | float) -> bool:
-        return self._number("a comparison") <= _plain(other)
+    def __lt__(self, other: SymbolicInt | float) -> Any:
+        return self._compared(operator.lt, other)
 
-    def __gt__(self, other: SymbolicInt | float) -> bool:
-        return self._number("a comparison") > _plain(other)
+    def __le__(self, other: SymbolicInt | float) -> Any:
+        return self._compared(operator.le, other)
 
-    def __ge__(self, other: SymbolicInt | float) -> bool:
-        return self._number("a comparison") >= _plain(other)
+    def __gt__(self, other: SymbolicInt | float) -> Any:
+        return self._compared(operator.gt, other)
+
+    def __ge__(self, other: SymbolicInt | float) -> Any:
+        return self._compared(operator.ge, other)
 
     # ------------------------------------------------------------ arithmetic
 

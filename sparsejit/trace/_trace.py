@@ -7,15 +7,36 @@ order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from sparsejit.affine import AffineExpr, as_linear, dims_of, substitute
+from sparsejit.affine import AffineExpr, Dim, as_linear, dims_of, substitute
 from sparsejit.errors import TraceError, UnsupportedError
 from sparsejit.formats import Format
-from sparsejit.ir.tensor import Convert, ExtractSlice, Materialize, Op, TensorFunc, Value
+from sparsejit.ir.printing import loop_names
+from sparsejit.ir.tensor import (
+    Convert,
+    ExtractSlice,
+    For,
+    If,
+    Materialize,
+    Op,
+    TensorFunc,
+    Value,
+)
 from sparsejit.ir.verify import verify_tensor
-from sparsejit.ir.walk import operands_of, replace_values, results_of, substitute_symbols
+from sparsejit.ir.walk import (
+    all_ops,
+    blocks_of,
+    map_blocks,
+    map_ops,
+    operands_of,
+    replace_values,
+    results_of,
+    substitute_symbols,
+    yields_of,
+)
 from sparsejit.trace._array import Array
 from sparsejit.trace._context import Deferred, Trace, Unassigned, in_trace
 from sparsejit.trace._emit import Term, fresh
@@ -150,7 +171,16 @@ def _convert(state: Trace, value: Value, format: Format | None) -> Value:
 
 
 def _aliases_param(state: Trace, value: Value) -> bool:
-    sources = {op.result.name: op.source.name for op in state.ops if isinstance(op, ExtractSlice)}
+    sources: dict[str, str] = {}
+    for op in all_ops(state.ops):
+        match op:
+            case ExtractSlice(result, source):
+                sources[result.name] = source.name
+            case If(results=results, then_yields=yields):
+                for one, other in zip(results, yields, strict=True):
+                    sources[one.name] = other.name
+            case _:
+                pass
     name = value.name
     while name in sources:
         name = sources[name]
@@ -180,13 +210,15 @@ def _finished(state: Trace, returned: Any, results: Sequence[Value]) -> Traced:
     values = tuple(
         final.get(params[value.name], value) if value.name in params else value for value in results
     )
-    ops = _needed(state.ops, values)
+    ops = _needed(state.ops, {value.name for value in values})
     solved, count = state.extents.final([param.type.shape for param in state.params])
-    ops = [substitute_symbols(op, solved) for op in ops]
+    ops, counters = _numbered_counters(ops, count)
+    solved.update(counters)
+    ops = tuple(substitute_symbols(op, solved) for op in ops)
     names = {param.name: param.name for param in state.params}
-    for op in ops:
-        for value in results_of(op):
-            names[value.name] = str(len(names) - len(state.params))
+    for value in _in_order(ops):
+        names[value.name] = str(len(names) - len(state.params))
+    extents = tuple(f"d{n}" for n in range(count))
 
     def renamed(value: Value) -> Value:
         kind = value.type
@@ -200,7 +232,7 @@ def _finished(state: Trace, returned: Any, results: Sequence[Value]) -> Traced:
     func = TensorFunc(
         name=state.options.name,
         params=tuple(map(renamed, state.params)),
-        symbols=tuple(f"d{n}" for n in range(count)),
+        symbols=(*extents, *loop_names(len(counters), taken=extents)),
         num_extents=count,
         ops=tuple(replace_values(op, renumbered) for op in ops),
         results=tuple(map(renamed, values)),
@@ -236,12 +268,40 @@ def _content(content: Any) -> Value:
     return content.view.value  # type: ignore[no-any-return]  # the state after Materialize
 
 
-def _needed(ops: Sequence[Op], results: Sequence[Value]) -> list[Op]:
-    """Return the operations that a result or an assigned parameter depends on."""
-    needed = {value.name for value in results}
+def _needed(ops: Sequence[Op], needed: set[str]) -> tuple[Op, ...]:
+    """Return the operations that a result, what a block yields or an assigned parameter depends on.
+
+    ``needed`` are the names of what is wanted, and of what that takes afterwards.
+    """
     kept: list[Op] = []
     for op in reversed(ops):
-        if isinstance(op, Materialize) or any(v.name in needed for v in results_of(op)):
-            needed.update(value.name for value in operands_of(op))
-            kept.append(op)
-    return kept[::-1]
+        if not isinstance(op, Materialize) and not any(v.name in needed for v in results_of(op)):
+            continue
+        if blocks_of(op):
+            needed.update(value.name for value in yields_of(op))
+            op = map_blocks(op, lambda inner: _needed(inner, needed))
+        needed.update(value.name for value in operands_of(op))
+        kept.append(op)
+    return tuple(reversed(kept))
+
+
+def _in_order(ops: Sequence[Op]) -> Iterator[Value]:
+    """Yield the values that operations define, in the order of the text but results last."""
+    for op in ops:
+        for block in blocks_of(op):
+            yield from block.args
+            yield from _in_order(block.ops)
+        yield from results_of(op)
+
+
+def _numbered_counters(
+    ops: tuple[Op, ...], first: int
+) -> tuple[tuple[Op, ...], dict[int, AffineExpr]]:
+    """Number the counters of the loops that are left from ``first``; return also what they were."""
+    numbers = [op.induction for op in all_ops(ops) if isinstance(op, For)]
+    places = {number: first + n for n, number in enumerate(numbers)}
+
+    def renumber(op: Op) -> tuple[Op, ...]:
+        return (replace(op, induction=places[op.induction]),) if isinstance(op, For) else (op,)
+
+    return map_ops(ops, renumber), {number: Dim(place) for number, place in places.items()}

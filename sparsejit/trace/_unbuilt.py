@@ -18,11 +18,8 @@ __all__ = ["FUNCTIONS"]
 _REASONS = {
     "argmax": "a reduction that yields a coordinate is no scalar operation of the IR",
     "argmin": "a reduction that yields a coordinate is no scalar operation of the IR",
-    "cond": "the tensor IR has no branches yet",
-    "fori_loop": "loops are not traced yet",
     "softmax": "a reduction over the stored entries of a row is not traced yet",
     "update": "updates by other operations than Python's operators are not traced yet",
-    "while_loop": "loops are not traced yet",
 }
 
 
