@@ -34,7 +34,7 @@ def _poisoned_empty(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[A
     if array.dtype.kind in "fc":
         array.fill(np.nan)
     else:
-        array.view(np.uint8 if array.ndim else array.dtype).fill(0xA5 if array.dtype != bool else 1)
+        array.reshape(-1).view(np.uint8).fill(0xA5 if array.dtype != bool else 1)
     return array
 
 

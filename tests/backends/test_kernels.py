@@ -13,7 +13,19 @@ from sparsejit.backends import BACKENDS
 from sparsejit.backends.numba_cpu import NumbaBackend
 from sparsejit.backends.python_source import emit_python
 from sparsejit.errors import BackendError, TensorTypeError
-from sparsejit.ir.loops import Alloc, Assign, Copy, DimOf, For, Let, Store, Var
+from sparsejit.ir.loops import (
+    Alloc,
+    Assign,
+    Copy,
+    DenseResult,
+    DimOf,
+    For,
+    Let,
+    LoopFunc,
+    Memref,
+    Store,
+    Var,
+)
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.types import DType
 from sparsejit.ir.verify_loops import verify_loops
@@ -174,3 +186,13 @@ def test_a_traceback_of_the_interpreter_shows_the_generated_line() -> None:
     with pytest.raises(IndexError) as caught:
         run("interpreter", func, np.zeros(3))
     assert "x[7] = 1.0" in str(caught.getrepr())
+
+
+@pytest.mark.parametrize("dtype", [DType.INT8, DType.BOOL, DType.UINT64, DType.FLOAT32])
+def test_undefined_memory_of_rank_0_can_be_allocated(dtype: DType) -> None:
+    """The pattern that marks undefined memory is bytes: it fits every type, whatever the rank."""
+    value = Memref("value", dtype, 0)
+    func = LoopFunc("fresh", (), (Alloc(value, ()),), (DenseResult(value),))
+    (result,) = BACKENDS["interpreter"].load(BACKENDS["interpreter"].emit(func))([])
+    assert isinstance(result, np.ndarray)
+    assert result.shape == ()
