@@ -16,7 +16,7 @@ from sparsejit.api._checks import IntegerRange, integer_ranges
 from sparsejit.api._contractions import Contractions
 from sparsejit.api._extents import ExtentRule
 from sparsejit.api._options import JitOptions
-from sparsejit.api._widths import index_width, leaves_width_open
+from sparsejit.api._widths import index_width, leaves_width_open, orders_fit
 from sparsejit.backends import Backend, Kernel, KernelSource
 from sparsejit.debug import dump_observer, dumped_levels
 from sparsejit.errors import SparseJitError, UnsupportedError
@@ -79,13 +79,16 @@ class Program:
     def variant(self, numbers: Sequence[int], operands: Sequence[Operand]) -> Variant:
         """Return the index width for the results of a call, and the orders of its products."""
         orders: tuple[ContractionOrder, ...] = ()
+        stored = [operand.values.size for operand in operands]
         if self.contractions.is_open:
-            stored = [operand.values.size for operand in operands]
             orders = self.contractions.of(self.func, numbers, stored)
-        if not self.width_is_open:
-            return Variant(64, orders)
-        counts = [operand.values.size for operand in operands]
-        return Variant(index_width(self.func, numbers, counts), orders)
+        width: int = 64
+        if self.width_is_open:
+            width = index_width(self.func, numbers, stored)
+            # Another order forms other intermediates.
+            if orders and width == 32 and not orders_fit(self.func, orders, numbers, stored):
+                width = 64
+        return Variant(width, orders)
 
     def lower(self, variant: Variant, observe: Observe | None = None) -> LoopFunc:
         """Return the loops for a variant."""

@@ -2,12 +2,13 @@
 
 In: a tensor function; at a call, the extents and how many values each operand stores. Out: the
 width. The stored count of a result is not known before it is computed, so an upper bound decides:
-the entries of each sparse operand, times the extents of the loops that the operand does not index.
+the entries of each sparse operand, times the extents of the loops that the operand does not index;
+of factors the least of these, of terms the sum.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Literal
 
@@ -15,7 +16,9 @@ import numpy as np
 
 from sparsejit.affine import dims_of, evaluate
 from sparsejit.formats import Format
-from sparsejit.ir.simplify import Known, simplify_absence
+from sparsejit.ir.contraction import Tree, chains_of, leaves_of
+from sparsejit.ir.contraction_order import ContractionOrder
+from sparsejit.ir.simplify import Known, reduction_form, simplify_absence
 from sparsejit.ir.tensor import (
     Concat,
     Convert,
@@ -34,7 +37,7 @@ from sparsejit.ir.tensor import (
 from sparsejit.ir.types import TensorType
 from sparsejit.ir.walk import all_ops, operands_of, results_of
 
-__all__ = ["index_width", "leaves_width_open"]
+__all__ = ["index_width", "leaves_width_open", "orders_fit"]
 
 _LARGEST = int(np.iinfo(np.int32).max)
 
@@ -111,9 +114,65 @@ def _generic_entries(
     absent = {k: operands[k].type.fill for k in sparse}
     if isinstance(simplify_absence(op.body, dtypes, absent), Known):
         return whole  # something is stored where no operand stores anything
-    total = 0
+    bounds: dict[int, int] = {}
     for k in sparse:
         indexed = {loop for result in op.indexing_maps[k].results for loop in dims_of(result)}
         free = [evaluate(e, symbols) for loop, e in enumerate(op.extents) if loop not in indexed]
-        total += counts[operands[k].name] * prod(free)
-    return total
+        bounds[k] = counts[operands[k].name] * prod(free)
+    out = len(op.inputs)
+    reduction = reduction_form(op.body, out, dtypes)
+    term = op.body if reduction is None else reduction[1]
+    # A factor is needed for every entry: without it there is none, whatever the others store.
+    factors = [
+        k
+        for k in bounds
+        if k != out and not isinstance(simplify_absence(term, dtypes, {k: absent[k]}), Known)
+    ]
+    if factors:
+        return min(bounds[k] for k in factors) + bounds.get(out, 0)
+    return sum(bounds.values())
+
+
+def orders_fit(
+    func: TensorFunc,
+    orders: Sequence[ContractionOrder],
+    numbers: Sequence[int],
+    stored: Sequence[int],
+) -> bool:
+    """Whether 32 bits do for what products form on the way when computed in these orders.
+
+    An entry of a partial product is an entry of one of its factors and a value of each further
+    index, so there are at most so many.
+    """
+    counts = {
+        param.name: count
+        for param, count in zip(func.params, stored, strict=True)
+        if not param.type.is_dense
+    }
+    chains = {chain.root.result.name: chain for chain in chains_of(func)}
+    symbols = dict(enumerate(numbers))
+    for order in orders:
+        chain = chains[order.result]
+        extents = [evaluate(extent, symbols) for extent in chain.extents]
+        for part in _partial_products(order.tree):
+            leaves = [chain.leaves[number] for number in leaves_of(part)]
+            indices = {index for leaf in leaves for index in leaf.index}
+            bounds = [prod(extents[index] for index in indices)]
+            for leaf in leaves:
+                if leaf.value.name in counts:
+                    others = indices.difference(leaf.index)
+                    bounds.append(
+                        counts[leaf.value.name] * prod(extents[index] for index in others)
+                    )
+            if max(min(bounds), *extents) > _LARGEST:
+                return False
+    return True
+
+
+def _partial_products(tree: Tree, is_root: bool = True) -> Iterator[Tree]:
+    if isinstance(tree, int):
+        return
+    if not is_root:
+        yield tree
+    for part in tree:
+        yield from _partial_products(part, False)

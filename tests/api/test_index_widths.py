@@ -8,8 +8,10 @@ import pytest
 
 import sparsejit as sj
 from sparsejit import sparse_jit
-from sparsejit.api._widths import index_width, leaves_width_open
+from sparsejit.api._widths import index_width, leaves_width_open, orders_fit
 from sparsejit.ir.build import TensorBuilder
+from sparsejit.ir.contraction import chains_of
+from sparsejit.ir.contraction_order import ContractionOrder
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Arg, Binary, Const, ScalarExpr, Select, Stored
 from sparsejit.ir.tensor import TensorFunc
@@ -59,19 +61,35 @@ WHERE = Select(Stored(0), Arg(1), Const(0.0, F64))
         (elementwise(WHERE, CSR, sj.Dense(2)), (10**6, 10**6), (5, 10**12), 32),
         # an entry of a block format brings its block along
         (elementwise(MUL, CSR, CSR, out=sj.BSR(8, 8)), (10**6, 10**6), (2**24, 1), 32),
-        (elementwise(MUL, CSR, CSR, out=sj.BSR(8, 8)), (10**6, 10**6), (2**26, 1), 64),
+        (elementwise(MUL, CSR, CSR, out=sj.BSR(8, 8)), (10**6, 10**6), (2**26, 2**26), 64),
         # named widths are not chosen
         (elementwise(MUL, CSR, CSR, out=CSR.with_widths(32, 32)), (9, BIG), (5, 5), 32),
         # (m, k, n): each entry of A meets at most n columns, each of B at most m rows
         (matmul(), (10, 10, 10), (50, 50), 32),
         (matmul(), (10**6, 10**6, 10**6), (1000, 1000), 32),
-        (matmul(), (10**6, 10**6, 10**6), (1100, 1100), 64),
+        (matmul(), (10**6, 10**6, 10**6), (10**9, 1000), 32),
+        (matmul(), (10**6, 10**6, 10**6), (2200, 2200), 64),
     ],
 )
 def test_the_bound(
     func: TensorFunc, numbers: Sequence[int], stored: Sequence[int], width: int
 ) -> None:
     assert index_width(func, numbers, stored) == width
+
+
+def test_intermediates_of_another_order_count() -> None:
+    builder = TensorBuilder("f")
+    a, b, c = (builder.param(name, ("n", "n"), F64, CSR) for name in "ABC")
+    body = Binary(BinaryOp.ADD, Arg(2), MUL)
+    ab = builder.generic([(a, (0, 1)), (b, (1, 2))], (builder.empty(a.type), (0, 2)), body)
+    abc = builder.generic([(ab, (0, 1)), (c, (1, 2))], (builder.empty(a.type), (0, 2)), body)
+    func = builder.finish(abc)
+    (chain,) = chains_of(func)
+    other = ContractionOrder(chain.root.result.name, (0, (1, 2)))
+    n = 10**6
+    assert not orders_fit(func, (other,), (n,), (1, 10**7, 10**7))
+    assert orders_fit(func, (other,), (n,), (1, 1000, 10**7))
+    assert orders_fit(func, (), (n,), (1, 10**7, 10**7))
 
 
 def test_dense_functions_leave_nothing_open() -> None:
