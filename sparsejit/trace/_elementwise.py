@@ -16,7 +16,7 @@ from sparsejit.ir.scalar import Arg, ScalarExpr, Stored
 from sparsejit.ir.types import DType
 from sparsejit.trace._array import Array
 from sparsejit.trace._context import Trace, require_trace
-from sparsejit.trace._indexed import Index, Indexed, combined
+from sparsejit.trace._indexed import Index, Indexed, combined, indexed_operator
 from sparsejit.trace._locations import caller
 from sparsejit.trace._operands import as_array, broadcast
 from sparsejit.trace._pointwise import Pointwise, constant_of, select
@@ -44,6 +44,8 @@ def elementwise(trace: Trace, rule: Rule, operands: Sequence[Any]) -> Any:
 
 def operator(trace: Trace, ufunc: np.ufunc, operands: Sequence[Any]) -> Any:
     """Return a Python operator; of Python scalars it gives a Python scalar (NEP 50)."""
+    if any(isinstance(operand, Index | Indexed) for operand in operands):
+        return indexed_operator(trace, ufunc, operands)
     return elementwise(trace, lambda parts: weakened(apply(ufunc, parts), parts), operands)
 
 

@@ -59,6 +59,8 @@ def loop_dtypes(ufunc: np.ufunc, operands: Sequence[Pointwise]) -> tuple[DType, 
     Raises ``TensorTypeError`` where NumPy has no loop for the operands.
     """
     kinds = tuple(_kind(operand) for operand in operands)
+    if all(operand.weak for operand in operands):  # NumPy would compare two as Python objects
+        kinds = tuple(numpy_dtype(operand.dtype) for operand in operands)
     try:
         found = ufunc.resolve_dtypes((*kinds, *(None,) * ufunc.nout))
     except TypeError as error:

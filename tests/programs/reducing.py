@@ -1,0 +1,124 @@
+"""Make a failing program smaller: the first thing to do with one.
+
+In: a ``Program`` and a question. Out: a program for which the answer is the same, from which no
+statement, result, argument or part of an expression can be left out.
+
+    python -m tests.programs.reducing SEED
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from tests.programs.drawing import draw_program
+from tests.programs.language import (
+    Apply,
+    Expr,
+    IndexExpr,
+    IndexUpdate,
+    Item,
+    Let,
+    Num,
+    Program,
+    Statement,
+    Update,
+    Var,
+    children,
+    source,
+    with_children,
+)
+from tests.programs.plain import evaluate_plain, make_memory
+from tests.programs.running import run_program
+
+__all__ = ["failure_of", "reduced"]
+
+
+def failure_of(program: Program) -> str:
+    """Return what goes wrong in a word or two, "" if nothing does or NumPy refuses."""
+    try:
+        evaluate_plain(program, make_memory(program))
+    except (ValueError, TypeError, IndexError, KeyError, AttributeError):
+        return ""
+    try:
+        run_program(program)
+    except Exception as error:  # the kind of the failure is the question
+        return type(error).__name__
+    return ""
+
+
+def reduced(program: Program, fails: Callable[[Program], bool]) -> Program:
+    """Return the smallest program found, step by step, for which ``fails`` still holds."""
+    while True:
+        for smaller in _smaller(program):
+            if fails(smaller):
+                program = smaller
+                break
+        else:
+            return program
+
+
+def _smaller(program: Program) -> Iterator[Program]:
+    statements = program.statements
+    for n in range(len(statements)):
+        yield replace(program, statements=statements[:n] + statements[n + 1 :])
+    if len(program.returns) > 1:
+        for n in range(len(program.returns)):
+            yield replace(program, returns=program.returns[:n] + program.returns[n + 1 :])
+    for n in range(len(program.params)):
+        yield replace(program, params=program.params[:n] + program.params[n + 1 :])
+    for n, statement in enumerate(statements):
+        for simpler in _simpler_statements(statement):
+            yield replace(program, statements=(*statements[:n], simpler, *statements[n + 1 :]))
+    for n, described in enumerate(program.objects):
+        if described.format:
+            dense = replace(described, format="")
+            objects = (*program.objects[:n], dense, *program.objects[n + 1 :])
+            yield replace(program, objects=objects)
+
+
+def _simpler_statements(statement: Statement) -> Iterator[Statement]:
+    match statement:
+        case Let(name, value):
+            for expr in _simpler(value):
+                yield Let(name, expr)  # type: ignore[arg-type]  # parts of an Expr are Exprs
+        case Update(name, key, op, value):
+            for expr in _simpler(value):
+                yield Update(name, key, op, expr)  # type: ignore[arg-type]  # likewise
+        case IndexUpdate(_, _, _, terms, _):
+            for n, (sign, term) in enumerate(terms):
+                if len(terms) > 1:
+                    yield replace(statement, terms=terms[:n] + terms[n + 1 :])
+                for simpler in _simpler(term):
+                    changed = (*terms[:n], (sign, simpler), *terms[n + 1 :])
+                    yield replace(statement, terms=changed)  # type: ignore[arg-type]  # likewise
+
+
+def _simpler(expr: Expr | IndexExpr) -> Iterator[Expr | IndexExpr]:
+    parts = children(expr)
+    yield from parts
+    if isinstance(expr, Apply | Item | Var):
+        yield Num(1)
+    for n, part in enumerate(parts):
+        for simpler in _simpler(part):
+            yield with_children(expr, (*parts[:n], simpler, *parts[n + 1 :]))
+
+
+def _main(seed: int) -> None:
+    program = draw_program(seed)
+    kind = failure_of(program)
+    if not kind:
+        print(f"seed {seed} is right")
+        return
+    small = reduced(program, lambda candidate: failure_of(candidate) == kind)
+    print(source(small), *small.bases, *small.objects, *small.params, sep="\n")
+    try:
+        run_program(small)
+    except Exception:  # shown, since it is what was asked for
+        traceback.print_exc()
+
+
+if __name__ == "__main__":
+    _main(int(sys.argv[1]))

@@ -1,0 +1,80 @@
+"""Random programs equal plain NumPy in results and in the state of every array of the caller.
+
+A run draws 240 programs. ``SPARSEJIT_FUZZ=5000 pytest tests/programs`` draws that many more, from
+seeds of their own; ``python -m tests.programs.reducing SEED`` makes a failing one small.
+"""
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from tests.programs.accesses import assigned_objects, has_aliases
+from tests.programs.drawing import draw_program
+from tests.programs.language import Apply, Expr, IndexUpdate, Program, children, source
+from tests.programs.plain import make_memory
+from tests.programs.running import Verdict, run_program
+
+CHUNKS = 8
+SEEDS = 240
+MORE = int(os.environ.get("SPARSEJIT_FUZZ", "0"))
+
+
+def run_with_notes(seed: int, target: str = "interpreter") -> Verdict:
+    """Run the program of a seed; an error tells the program."""
+    program = draw_program(seed)
+    try:
+        return run_program(program, target)
+    except Exception as error:
+        error.add_note(f"seed {seed}: python -m tests.programs.reducing {seed}")
+        error.add_note(source(program))
+        raise
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_random_programs(chunk: int, record_property: Callable[[str, object], None]) -> None:
+    counts = dict.fromkeys(Verdict, 0)
+    more = range(1_000_000 + chunk, 1_000_000 + MORE, CHUNKS)
+    for seed in [*range(chunk, SEEDS, CHUNKS), *more]:
+        counts[run_with_notes(seed)] += 1
+    for verdict, number in counts.items():
+        record_property("count of random programs", (verdict.value, number))
+    # Slices and assignments of sparse arrays are not all built.
+    assert counts[Verdict.UNSUPPORTED] <= 0.2 * sum(counts.values())
+    assert counts[Verdict.NEEDLESS] <= 0.07 * sum(counts.values())
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 6))
+def test_random_programs_on_numba(seed: int) -> None:
+    run_with_notes(seed, "cpu")
+
+
+def _templates(program: Program) -> set[str]:
+    def walk(expr: Expr) -> set[str]:
+        own = {expr.template} if isinstance(expr, Apply) else set()
+        return own.union(*(walk(part) for part in children(expr)))  # type: ignore[arg-type]  # parts of an Expr
+
+    values = [s.value for s in program.statements if not isinstance(s, IndexUpdate)]
+    return set().union(*map(walk, values))
+
+
+def test_the_programs_are_what_they_should_be() -> None:
+    programs = [draw_program(seed) for seed in range(SEEDS)]
+    assert all(len(program.statements) >= 3 for program in programs)
+    assert sum(bool(assigned_objects(program)) for program in programs) >= SEEDS / 2
+    assert sum(has_aliases(program, make_memory(program)) for program in programs) >= SEEDS / 3
+    assert sum(len(program.returns) > 1 for program in programs) >= SEEDS / 3
+    texts = list(map(source, programs))
+    for part in ("+=", "-=", "*=", "[:-1]", "[::-1]", ".T", "sj.output()", "+ 1]", "over=", "s "):
+        assert sum(part in text for text in texts) >= 8, part
+    used = set().union(*map(_templates, programs))
+    for part in ("@", "einsum", "where_stored", "sum(axis", "diagonal", "[:, None]", "np.where"):
+        assert any(part in template for template in used), part
+    formats = {described.format for program in programs for described in program.objects}
+    assert len(formats) >= 10
+    returned = [
+        program
+        for program in programs
+        if {param.name for param in program.params} & set(program.returns)
+    ]
+    assert len(returned) >= SEEDS / 10
