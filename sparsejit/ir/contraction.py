@@ -253,8 +253,11 @@ class _Finder:
             return None
         read = user.indexing_maps[user.inputs.index(root.result)].results
         at = {e.index: output[d] for d, e in enumerate(read) if isinstance(e, Dim)}
-        dtypes = [value.type.dtype for value in (*user.inputs, user.init)]
-        for k, value in enumerate(user.inputs):
+        operands = (*user.inputs, user.init)
+        dtypes = [value.type.dtype for value in operands]
+        for k, value in enumerate(operands):
+            if isinstance(self._made.get(value.name), Empty):
+                continue
             index = [e.index for e in user.indexing_maps[k].results if isinstance(e, Dim)]
             if value.type.format.is_all_full or not set(index) <= set(at):
                 continue

@@ -48,7 +48,10 @@ _MOST_CONSUMERS = 4
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """``consumer`` reads operand ``place``, the sum ``producer``, where ``sampler`` stores only."""
+    """``consumer`` reads operand ``place``, the sum ``producer``, where ``sampler`` stores only.
+
+    ``sampler`` is the number of an operand: an input, or the destination whose entries change.
+    """
 
     consumer: Generic
     place: int
@@ -79,14 +82,13 @@ def fuse_sampled_product(func: TensorFunc, fresh: Callable[[], str]) -> Rewritte
 
 
 def _sample_of(setting: Setting, consumer: Generic) -> _Sample | None:
-    sparse = _sparse_inputs(consumer)
-    if not sparse:
+    if not _sparse_inputs(consumer) and consumer.init.type.format.is_all_full:
         return None
     for place, value in enumerate(consumer.inputs):
         made = setting.made.get(value.name)
         if not isinstance(made, Generic) or not _is_sum_from_zero(setting, made):
             continue
-        sampler = _sampler(consumer, place)
+        sampler = _sampler(setting, consumer, place)
         if sampler is None or setting.producer(consumer, value) is None:
             continue
         others = [user for user in setting.uses[value.name] if user is not consumer]
@@ -101,7 +103,7 @@ def _samples_too(setting: Setting, user: object, value: Value) -> bool:
     """Whether another user of the sum samples it as well, so that it need not be formed."""
     if not isinstance(user, Generic) or user.inputs.count(value) != 1 or user.init == value:
         return False
-    alone = _sampler(user, user.inputs.index(value)) is not None
+    alone = _sampler(setting, user, user.inputs.index(value)) is not None
     return alone and setting.producer(user, value) is not None
 
 
@@ -123,22 +125,32 @@ def _sparse_inputs(op: Generic) -> list[int]:
     return [k for k, value in enumerate(op.inputs) if not value.type.format.is_all_full]
 
 
-def _sampler(consumer: Generic, place: int) -> int | None:
+def _sampler(setting: Setting, consumer: Generic, place: int) -> int | None:
     """Return the sparse operand without whose entry operand ``place`` is not read."""
     read = consumer.indexing_maps[place]
     if not read.is_projected_permutation:
         return None
-    dtypes = [value.type.dtype for value in (*consumer.inputs, consumer.init)]
-    for k in _sparse_inputs(consumer):
+    operands = (*consumer.inputs, consumer.init)
+    dtypes = [value.type.dtype for value in operands]
+    sparse = _sparse_inputs(consumer)
+    if _updates_entries(setting, consumer):
+        sparse.append(len(consumer.inputs))
+    for k in sparse:
         index_map = consumer.indexing_maps[k]
         if not index_map.is_projected_permutation or not set(index_map.results) <= set(
             read.results
         ):
             continue
-        alone = simplify_absence(consumer.body, dtypes, {k: consumer.inputs[k].type.fill})
+        alone = simplify_absence(consumer.body, dtypes, {k: operands[k].type.fill})
         if not isinstance(alone, Known) or place not in args_of(alone.expr):
             return k
     return None
+
+
+def _updates_entries(setting: Setting, consumer: Generic) -> bool:
+    """Whether the consumer changes entries of a sparse tensor that has some, in place."""
+    sparse = not consumer.init.type.format.is_all_full
+    return sparse and not isinstance(setting.made.get(consumer.init.name), Empty)
 
 
 # ---------------------------------------------------------------- multiplied into the sum
@@ -155,6 +167,9 @@ class _Factor:
 def _is_multiplied(setting: Setting, sample: _Sample) -> bool:
     """Whether the consumer multiplies or samples the sum into a result of its own."""
     consumer, producer = sample.consumer, sample.producer
+    if _updates_entries(setting, consumer):
+        added = _added(consumer)
+        return added is not None and _linear(added.rhs, sample.place) is not None
     if consumer.init.type.is_dense or consumer.init.type.fill.value != 0:
         return False
     fresh = isinstance(setting.made.get(consumer.init.name), Empty)
@@ -166,6 +181,18 @@ def _is_multiplied(setting: Setting, sample: _Sample) -> bool:
     alone = simplify_absence(consumer.body, dtypes, fills)
     is_nothing = isinstance(alone, Missing) and alone.const.value == 0
     return is_nothing and (len(sparse) == 1 or not _sparse_inputs(producer))
+
+
+def _added(consumer: Generic) -> Binary | None:
+    """Return what an in-place update adds to (or subtracts from) the entries, all else left."""
+    out = len(consumer.inputs)
+    match consumer.body:
+        case Select(Stored(index), Binary(BinaryOp.ADD | BinaryOp.SUB) as added, Arg(kept)):
+            plain = index == kept == out and added.lhs == Arg(out)
+            alone = out not in args_of(added.rhs) and is_elementwise(consumer)
+            return added if plain and alone else None
+        case _:
+            return None
 
 
 def _linear(body: ScalarExpr, place: int) -> tuple[_Factor, ...] | None:
@@ -248,12 +275,15 @@ def _numbered_loops(producer: Generic, read: list[AffineExpr], following: int) -
 
 
 def _fused_body(sample: _Sample, kept: list[int], loops: dict[int, Dim], out: int) -> ScalarExpr:
-    factors = _linear(sample.consumer.body, sample.place)
+    added = _added(sample.consumer)
+    product = sample.consumer.body if added is None else added.rhs
+    combine = BinaryOp.ADD if added is None else added.op
+    factors = _linear(product, sample.place)
     assert factors is not None
     shifted = {number: len(kept) + number for number in range(len(sample.producer.inputs))}
     of_consumer = renumbering({number: place for place, number in enumerate(kept)}, {})
     term = _term(sample.producer, shifted, loops)
-    guards: list[ScalarExpr] = []
+    guards: list[ScalarExpr] = [] if added is None else [Stored(out)]
     for factor in factors:
         match factor.op:
             case None:
@@ -262,13 +292,13 @@ def _fused_body(sample: _Sample, kept: list[int], loops: dict[int, Dim], out: in
                 term = Unary(negation, term)
             case BinaryOp.MUL:
                 term = Binary(BinaryOp.MUL, map_leaves(factor.expr, of_consumer), term)
-            case BinaryOp() as combine:
-                term = Binary(combine, term, map_leaves(factor.expr, of_consumer))
+            case BinaryOp() as division:
+                term = Binary(division, term, map_leaves(factor.expr, of_consumer))
     if _sparse_inputs(sample.producer) and not guards:
         # Where the sum has no terms, its dense form had a zero: the entry stays.
         (sampler,) = _sparse_inputs(sample.consumer)
         guards.append(Stored(kept.index(sampler)))
-    return _guarded(term, guards, out)
+    return _guarded(term, guards, out, combine)
 
 
 def _term(producer: Generic, operands: dict[int, int], loops: dict[int, Dim]) -> ScalarExpr:
@@ -277,8 +307,10 @@ def _term(producer: Generic, operands: dict[int, int], loops: dict[int, Dim]) ->
     return map_leaves(producer.body.rhs, renumbering(operands, numbers))
 
 
-def _guarded(term: ScalarExpr, guards: list[ScalarExpr], out: int) -> ScalarExpr:
-    body: ScalarExpr = Binary(BinaryOp.ADD, Arg(out), term)
+def _guarded(
+    term: ScalarExpr, guards: list[ScalarExpr], out: int, combine: BinaryOp = BinaryOp.ADD
+) -> ScalarExpr:
+    body: ScalarExpr = Binary(combine, Arg(out), term)
     for guard in guards:
         body = Select(guard, body, Arg(out))
     return body
@@ -290,7 +322,7 @@ def _guarded(term: ScalarExpr, guards: list[ScalarExpr], out: int) -> ScalarExpr
 def _sampled_before(sample: _Sample, fresh: Callable[[], str]) -> tuple[Empty | Generic, ...]:
     """Return the sum in the entries of the sampler, and the consumer that reads it there."""
     consumer, place, producer = sample.consumer, sample.place, sample.producer
-    sampler = consumer.inputs[sample.sampler]
+    sampler = (*consumer.inputs, consumer.init)[sample.sampler]
     read = consumer.indexing_maps[place].results
     dims = {expr: d for d, expr in enumerate(read)}
     at = [dims[expr] for expr in consumer.indexing_maps[sample.sampler].results]

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sparsejit.affine import AffineExpr, Constant, Dim, add, mul
-from sparsejit.errors import Location, TensorTypeError, TraceError, UnsupportedError
+from sparsejit.errors import Location, TensorTypeError, TraceError
 from sparsejit.formats import Dense, Format
 from sparsejit.ir.tensor import ExtractSlice, InsertSlice, Value
 from sparsejit.ir.types import DType, TensorType
@@ -21,6 +21,7 @@ from sparsejit.trace._emit import Term, accumulate, elementwise_into, fresh
 from sparsejit.trace._extents import counts
 from sparsejit.trace._locations import caller
 from sparsejit.trace._pointwise import Pointwise, cast, of_value, size_of, substituted
+from sparsejit.trace._sparse_assignment import entries_stored
 from sparsejit.trace._views import Picked, View, whole
 
 __all__ = ["Array", "content_of", "force_cell"]
@@ -189,12 +190,9 @@ class Array:
         trace.check_assignable(cell)
         base = force_cell(trace, cell)
         if not base.type.is_dense:
-            name = f" {base.name!r}" if cell.param is not None else ""
-            raise UnsupportedError(
-                f"assignment to the sparse tensor{name} is not built",
-                hint="assign to a dense array, or return a new tensor",
-                location=location,
-            )
+            cell.content = entries_stored(self, base, terms, extents, overwrite, location)
+            cell.assigned, cell.location = True, location
+            return
         view = self.present_view
         if not view.is_writable:
             raise TensorTypeError("assignment destination is read-only", location=location)

@@ -21,7 +21,7 @@ from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.tensor import Value
 from sparsejit.ir.types import DType
 from sparsejit.trace._array import Array
-from sparsejit.trace._assignment import assign_terms, refuse
+from sparsejit.trace._assignment import assign_terms, assign_value, refuse
 from sparsejit.trace._context import Deferred, Trace, Unassigned
 from sparsejit.trace._emit import Term, fresh_sum
 from sparsejit.trace._index_extents import bounds_of, index_extents, within
@@ -30,6 +30,7 @@ from sparsejit.trace._locations import caller
 from sparsejit.trace._pattern_operands import LazyIndexed
 from sparsejit.trace._pointwise import Pointwise, cast, substituted
 from sparsejit.trace._promotion import loop_dtypes
+from sparsejit.trace._sparse_assignment import is_sparse_argument
 from sparsejit.trace._views import Picked, View, element
 
 __all__ = ["assign_indexed"]
@@ -54,6 +55,11 @@ def assign_indexed(
     """
     location = caller()
     left = _left(trace, key, location)
+    if isinstance(value, Array) and len(value.extents) == len(left) > 0 and update is None:
+        plain = all(isinstance(expr, Dim) for expr in left)
+        if plain and is_sparse_argument(target):  # S[i, j] = where_stored(S, A @ B)
+            assign_value(trace, target, value, update, location)
+            return
     indexed = as_indexed(trace, value)
     content = target._cell.content
     if update is None and _define_lazily(target, left, indexed, location):
