@@ -3,7 +3,8 @@
 In order: chains of products in the order that was chosen (``_contraction_order``); elementwise
 producers fused into their consumers (``_elementwise_fusion``); what is sampled by a sparse operand
 is computed at its stored entries only (``_sampled_product``); filling a fresh sparse tensor with
-its own fill value is the fresh tensor. They are the first step of the stage because none of them
+its own fill value is the fresh tensor; operations over very many sparse operands are computed in
+parts (``_wide_operations``). They are the first step of the stage because none of them
 may run after copy insertion.
 """
 
@@ -21,6 +22,7 @@ from sparsejit.sparsify_and_bufferize._elementwise_fusion import fuse_elementwis
 from sparsejit.sparsify_and_bufferize._options import StageOptions
 from sparsejit.sparsify_and_bufferize._rewriting import Rewritten, fresh_names
 from sparsejit.sparsify_and_bufferize._sampled_product import fuse_sampled_product
+from sparsejit.sparsify_and_bufferize._wide_operations import split_wide_operations
 
 __all__ = ["rewrite_before_analysis"]
 
@@ -39,7 +41,8 @@ def rewrite_before_analysis(
         made = _drop_invariant_yield(func) or fuse_elementwise(func)
         made = made or fuse_sampled_product(func, fresh)
         if made is None:
-            return func, tuple(facts)
+            func, split = split_wide_operations(func, fresh)
+            return func, (*facts, *split)
         func, fact = made
         facts.append(fact)
 
