@@ -63,6 +63,7 @@ class _Bufferizer:
         }
         self._buffers: dict[str, Buffer] = {}
         self._storage: dict[str, SparseBuffer] = {}  # of sparse values, by the root they grow from
+        self._copied: dict[str, SparseBuffer] = {}  # what a copy of a sparse value was made of
         self._facts: list[Fact] = []
         assigned = {value.name for value in inserted.assigned}
         params: list[loops.Memref | loops.Var] = [
@@ -160,6 +161,8 @@ class _Bufferizer:
                 if self._buffers[source.name] == self._buffers[dest.name]:
                     self._buffers[result.name] = self._buffers[dest.name]
                     return ()
+                if not dest.type.is_dense:
+                    return self._write_entries(op)
                 target = self._dense(dest, op.location)
                 self._buffers[result.name] = target
                 origin = self._dense(source, op.location)
@@ -244,11 +247,25 @@ class _Bufferizer:
         name = self._namer.fresh(f"s{op.result.name}")
         copy = declare_levels(name, op.result.type, self._options.index_width)
         self._buffers[op.result.name] = copy
+        self._copied[op.result.name] = source
         statements: list[loops.Stmt] = []
         for target, origin in zip(copy.flat, source.flat, strict=True):
             extents = tuple(loops.DimOf(origin, axis) for axis in range(origin.rank))
             statements += [loops.Alloc(target, extents), loops.Copy(target, origin)]
         return tuple(statements)
+
+    def _write_entries(self, op: tensor.Materialize) -> Stmts:
+        """Write the values of a copy of a sparse tensor back; both have the same entries."""
+        source, target = self._buffers[op.source.name], self._buffers[op.dest.name]
+        same = self._copied.get(self._inserted.roots[op.source.name]) == target
+        if not (same and isinstance(source, SparseBuffer) and isinstance(target, SparseBuffer)):
+            raise UnsupportedError(
+                f"storing other entries in the sparse tensor %{op.dest.name}",
+                hint="compute a new sparse result instead",
+                location=op.location,
+            )
+        self._buffers[op.result.name] = target
+        return (loops.Copy(target.values, source.values),)
 
     def _dense(self, value: Value, location: Location | None) -> DenseBuffer:
         buffer = self._buffers[value.name]

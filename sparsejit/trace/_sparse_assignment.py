@@ -20,6 +20,7 @@ from sparsejit.ir.scalar import (
     Binary,
     Const,
     Coordinate,
+    Nothing,
     ScalarExpr,
     Select,
     Stored,
@@ -31,6 +32,7 @@ from sparsejit.ir.types import DType, IteratorType
 from sparsejit.trace._context import Trace
 from sparsejit.trace._emit import Term, fresh, signed_sum, summed
 from sparsejit.trace._entries import has_nothing
+from sparsejit.trace._patterns import places_within
 from sparsejit.trace._pointwise import Access, Pointwise, cast, of_value, pruned, select
 
 if TYPE_CHECKING:
@@ -103,8 +105,10 @@ def _updated_entries(
     dtype = value.type.dtype
     if overwrite and terms[0].part.const is not None and len(terms) > 1:
         terms = [_first(terms[0], target), *terms[1:]]
+    if overwrite and has_nothing(terms[0].part):
+        terms = [replace(terms[0], part=_filled(terms[0].part, target)), *terms[1:]]
     for number, term in enumerate(terms):
-        _check_pattern(term, target, overwrite and number == 0)
+        _check_pattern(trace, term, target, overwrite and number == 0)
     late = len(terms) > 1 and any(_reads_values(term.part, target) for term in terms)
     if late or any(_reads_elsewhere(term.part, target) for term in terms):
         terms = [_computed(trace, terms, extents, target)]
@@ -113,6 +117,25 @@ def _updated_entries(
         part = cast(term.part, dtype)
         value = _emitted(trace, value, replace(term, part=part), extents, target, replaces)
     return value
+
+
+def _filled(part: Pointwise, target: _Target) -> Pointwise:
+    """Return ``part`` with the fill value where it has no value: entries stay, as stored zeros."""
+    fill = cast(Pointwise(target.value.type.fill, (), target.value.type.dtype), part.dtype)
+
+    def walk(expr: ScalarExpr) -> ScalarExpr:
+        match expr:
+            case Nothing():
+                return fill.body
+            case Select(condition, then, orelse):
+                return Select(condition, walk(then), walk(orelse))
+            case _:
+                return expr
+
+    made = replace(part, body=walk(part.body))
+    if has_nothing(made):
+        raise _refused(target, "would remove entries")
+    return made
 
 
 def _first(term: Term, target: _Target) -> Term:
@@ -243,13 +266,15 @@ def _inside(element: ScalarExpr, out: int) -> ScalarExpr:
             return element
 
 
-def _check_pattern(term: Term, target: _Target, overwrite: bool) -> None:
-    """Refuse a term that says something where the target stores nothing, or loses an entry."""
+def _check_pattern(trace: Trace, term: Term, target: _Target, overwrite: bool) -> None:
+    """Refuse a term that says something where the target stores nothing."""
     part, kind = pruned(term.part), target.value.type
-    if overwrite and has_nothing(part):
-        raise _refused(target, "would remove entries")
     neutral = kind.fill if overwrite else identity_const(term.op, part.dtype)
-    own = {k: kind.fill for k, a in enumerate(part.accesses) if target.is_own(a)}
+    own = {
+        k: access.value.type.fill
+        for k, access in enumerate(part.accesses)
+        if target.is_own(access) or _keeps_pattern(trace, access, target)
+    }
     dtypes = [access.value.type.dtype for access in part.accesses]
     match simplify_absence(part.body, dtypes, own):
         case NoValue():
@@ -260,6 +285,15 @@ def _check_pattern(term: Term, target: _Target, overwrite: bool) -> None:
             return
         case _:
             raise _refused(target, "would store new entries")
+
+
+def _keeps_pattern(trace: Trace, access: Access, target: _Target) -> bool:
+    """Whether an operand stores nothing where the target stores nothing."""
+    if access.value.type.format.is_all_full:
+        return False
+    read = dict(enumerate(access.index))
+    places = places_within(access.value, target.states, trace.ops)
+    return any(tuple(substitute(e, read) for e in place) == target.at for place in places)
 
 
 def _called(*names: str) -> str:
