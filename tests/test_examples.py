@@ -1,5 +1,6 @@
 """The examples: their data is what the script writes, and each of them runs to its end."""
 
+import importlib.util
 import os
 import runpy
 import subprocess
@@ -54,9 +55,30 @@ def test_each_example_runs_and_agrees(name: str) -> None:
     assert all("agree" in line for line in done.stdout.splitlines()[:4])
 
 
+# Sizes at which interpreted loops take about a second; each job checks its own numbers.
+JOBS = {"j1_gcn_layer.py": 30}
+
+
+@pytest.mark.parametrize(("name", "size"), JOBS.items())
+def test_each_job_agrees_with_other_libraries(
+    name: str, size: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SPARSEJIT_TARGET", "interpreter")
+    spec = importlib.util.spec_from_file_location(f"examples_{Path(name).stem}", EXAMPLES / name)
+    assert spec is not None
+    assert spec.loader is not None
+    job = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(job)
+    job.main(size)
+    printed = capsys.readouterr().out
+    assert "agree" in printed.splitlines()[0]
+    assert "loop order" in printed
+
+
 def test_no_example_is_left_out() -> None:
     assert {path.name for path in EXAMPLES.glob("*.py")} == {
         "make_data.py",
         "quickstart.py",
         "three_front_ends.py",
+        *JOBS,
     }
