@@ -27,6 +27,7 @@ from sparsejit.trace._pointwise import Pointwise, of_value
 
 if TYPE_CHECKING:
     from sparsejit.trace._array import Array
+    from sparsejit.trace._index_extents import Bound
 
 __all__ = [
     "Cell",
@@ -101,6 +102,7 @@ class Trace:
         self._captured_at: dict[int, int] = {}
         self._steps: Counter[object] = Counter()
         self.index_names: dict[int, str] = {}
+        self.bounds: dict[str, tuple[Bound, ...]] = {}
         self.counters = 0
 
     # ------------------------------------------------------------ blocks

@@ -8,6 +8,7 @@ j]``) bounds the index that nothing else bounds, or shortens one that it alone c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from sparsejit.affine import AffineExpr, Constant, Dim, add, as_linear, dims_of, floordiv, mul
 from sparsejit.errors import TensorTypeError, TraceError, UnsupportedError
@@ -18,53 +19,91 @@ from sparsejit.trace._extents import difference, tidy
 from sparsejit.trace._locations import caller
 from sparsejit.trace._pointwise import Access, Pointwise
 
-__all__ = ["Bounds", "bounds_of", "index_extents", "within"]
-
-Bounds = list[tuple[AffineExpr, AffineExpr]]
-"""Pairs of an index expression and the extent of the dimension that it indexes."""
+__all__ = ["Bound", "bounds_of", "check_bounded", "index_extents", "remember_bounds", "within"]
 
 
-def bounds_of(parts: Sequence[Pointwise]) -> Bounds:
-    """Return the index expressions of all accesses with the extents they index."""
-    found: Bounds = []
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """An index expression and the extent of the dimension that it indexes.
+
+    ``at_most``: an index alone may stop before the end, as a longer expression may.
+    """
+
+    index: AffineExpr
+    extent: AffineExpr
+    at_most: bool = False
+
+
+def bounds_of(trace: Trace, parts: Sequence[Pointwise]) -> list[Bound]:
+    """Return the bounds that all accesses set, without repetition.
+
+    An intermediate that was computed over indices sets those of what it was computed from.
+    """
+    found: dict[Bound, None] = {}
     for part in parts:
         for access in part.accesses:
+            known = trace.bounds.get(access.value.name)
             pairs = zip(access.index, access.value.type.shape, strict=True)
-            found.extend(pair for pair in pairs if pair not in found)
-    return found
+            found.update(dict.fromkeys(known or (Bound(*pair) for pair in pairs)))
+    return list(found)
 
 
-def index_extents(trace: Trace, bounds: Bounds, names: Mapping[int, str]) -> dict[int, AffineExpr]:
+def remember_bounds(
+    trace: Trace, value: Value, bounds: Sequence[Bound], extents: Mapping[int, AffineExpr]
+) -> None:
+    """Remember what bounds the indices of ``value``, computed over those in ``extents``."""
+    kept = [bound for bound in bounds if dims_of(bound.index) <= set(extents)]
+    limits = [Bound(Dim(v), extent, at_most=True) for v, extent in extents.items()]
+    trace.bounds[value.name] = (*kept, *limits)
+
+
+def index_extents(
+    trace: Trace, bounds: Sequence[Bound], names: Mapping[int, str]
+) -> dict[int, AffineExpr]:
     """Return the extent of each index variable in ``bounds``.
 
     Raises ``TensorTypeError`` where accesses disagree or leave an operand, ``TraceError`` where an
     extent is not determined. ``names`` are the user's names of the variables.
     """
     extents: dict[int, AffineExpr] = {}
-    affine: Bounds = []
-    for index, extent in bounds:
-        match index:
-            case Dim(variable):
+    affine: list[Bound] = []
+    for bound in bounds:
+        match bound:
+            case Bound(Dim(variable), extent, at_most=False):
                 _plain(trace, extents, variable, extent, names)
-            case Constant():
+            case Bound(Constant()):
                 pass
             case _:
-                affine.append((index, extent))
+                affine.append(bound)
     # Those with one index come first: they may shorten it.
-    waiting = sorted(affine, key=lambda pair: len(dims_of(pair[0])))
+    waiting = sorted(affine, key=lambda bound: len(dims_of(bound.index)))
     while waiting:
-        ready = [pair for pair in waiting if len(dims_of(pair[0]) - set(extents)) <= 1]
+        ready = [bound for bound in waiting if len(dims_of(bound.index) - set(extents)) <= 1]
         if not ready:
-            unknown = sorted(names[v] for v in dims_of(waiting[0][0]) - set(extents))
+            unknown = sorted(names[v] for v in dims_of(waiting[0].index) - set(extents))
             raise TraceError(
                 f"the extents of {' and '.join(unknown)} are not determined",
                 hint="use all but one of them as the only index of a dimension somewhere",
                 location=caller(),
             )
-        for index, extent in ready:
-            _affine(trace, extents, index, extent, names)
-        waiting = [pair for pair in waiting if pair not in ready]
+        for bound in ready:
+            _affine(trace, extents, bound.index, bound.extent, names)
+        waiting = [bound for bound in waiting if bound not in ready]
     return {v: trace.extents.resolve(extent) for v, extent in extents.items()}
+
+
+def check_bounded(
+    trace: Trace, variables: Sequence[int], extents: Mapping[int, AffineExpr]
+) -> None:
+    """Raise ``TraceError`` for an index variable that has no extent."""
+    for variable in variables:
+        if variable not in extents:
+            name = trace.index_names[variable]
+            raise TraceError(
+                f"nothing bounds the index {name}",
+                hint=f"use {name} as an index of an operand, or give sj.output(shape=)",
+                location=caller(),
+            )
 
 
 def _plain(

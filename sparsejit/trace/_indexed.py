@@ -21,7 +21,13 @@ from sparsejit.trace._context import Trace, require_trace
 from sparsejit.trace._einsum import reduced
 from sparsejit.trace._emit import Term, signed_sum
 from sparsejit.trace._extents import difference, tidy
-from sparsejit.trace._index_extents import bounds_of, index_extents, within
+from sparsejit.trace._index_extents import (
+    bounds_of,
+    check_bounded,
+    index_extents,
+    remember_bounds,
+    within,
+)
 from sparsejit.trace._locations import caller
 from sparsejit.trace._operands import as_array
 from sparsejit.trace._operators import Operators
@@ -219,13 +225,15 @@ def computed(trace: Trace, term: IndexedTerm) -> IndexedTerm:
     if not term.over:
         return term
     free = term.variables
-    extents = index_extents(trace, bounds_of([term.part]), names_of(trace))
+    bounds = bounds_of(trace, [term.part])
+    extents = index_extents(trace, bounds, trace.index_names)
+    check_bounded(trace, (*free, *term.over), extents)
     numbers: dict[int, AffineExpr] = {v: Dim(n) for n, v in enumerate((*free, *term.over))}
     part = substituted(within(trace, term.part, extents), numbers)
     sizes = {n: extents[v] for n, v in enumerate((*free, *term.over))}
     over = tuple(range(len(free), len(free) + len(term.over)))
     array = reduced(trace, Term(part, over, term.op), len(free), sizes)
-    array.force()
+    remember_bounds(trace, array.force(), bounds, {v: extents[v] for v in free})
     back: dict[int, AffineExpr] = {n: Dim(v) for n, v in enumerate(free)}
     sums = tuple(tuple(g - set(term.over) for g in group) for group in term.sums)
     return IndexedTerm(substituted(array.read(), back), term.negated, sums=sums)
@@ -272,11 +280,6 @@ def indexed_operator(trace: Trace, ufunc: np.ufunc, operands: Sequence[Any]) -> 
     if lhs.tree is not None and rhs.tree is not None:
         tree = apply(ufunc, (lhs.tree, rhs.tree))
     return Indexed(trace, lhs.terms + others, tree)
-
-
-def names_of(trace: Trace) -> dict[int, str]:
-    """Return the user's names of the index variables."""
-    return trace.index_names
 
 
 def indices(names: str) -> tuple[Index, ...]:

@@ -21,7 +21,13 @@ from sparsejit.trace._array import Array
 from sparsejit.trace._context import Cell, Deferred, Trace
 from sparsejit.trace._emit import Term, fresh
 from sparsejit.trace._entries import MOST, entries_of, has_nothing, sparse_accesses
-from sparsejit.trace._index_extents import bounds_of, index_extents, within
+from sparsejit.trace._index_extents import (
+    bounds_of,
+    check_bounded,
+    index_extents,
+    remember_bounds,
+    within,
+)
 from sparsejit.trace._indexed import Index, Indexed, IndexedTerm, as_indexed, single
 from sparsejit.trace._locations import caller
 from sparsejit.trace._operands import as_array, broadcast
@@ -71,7 +77,7 @@ class LazyIndexed(Indexed):
 
     def shape(self, order: Sequence[int]) -> tuple[AffineExpr, ...]:
         """Return the extents of indices."""
-        extents = index_extents(self._trace, bounds_of([self.part]), self._trace.index_names)
+        extents = _extents_of(self._trace, self.part)
         return tuple(extents[v] for v in order)
 
     @property
@@ -79,7 +85,8 @@ class LazyIndexed(Indexed):
         """The result as the element of a tensor."""
         if self._made is None:
             value = self.emit(self.variables, None)
-            self._made = IndexedTerm(of_value(value, [Dim(v) for v in self.variables]))
+            at = _indexed_value(self._trace, value, self.part, self.variables)
+            self._made = IndexedTerm(at)
         return (self._made,)
 
     @property
@@ -126,11 +133,27 @@ class Patterns:
         return trace.pointwise(DeferredEntries(emit, part.dtype, part), shape)
 
 
+def _extents_of(trace: Trace, part: Pointwise) -> dict[int, AffineExpr]:
+    extents = index_extents(trace, bounds_of(trace, [part]), trace.index_names)
+    check_bounded(trace, variables_of(part), extents)
+    return extents
+
+
+def _indexed_value(
+    trace: Trace, value: Value, part: Pointwise, variables: Sequence[int]
+) -> Pointwise:
+    """Return the element, at indices, of a value that was computed from ``part`` over them."""
+    extents = _extents_of(trace, part)
+    known = {v: extents[v] for v in variables}
+    remember_bounds(trace, value, bounds_of(trace, [part]), known)
+    return of_value(value, [Dim(v) for v in variables])
+
+
 def over_dimensions(
     trace: Trace, part: Pointwise, variables: Sequence[int]
 ) -> tuple[Pointwise, dict[int, AffineExpr]]:
     """Return an expression over indices as one over dimensions 0, 1, ..., and their extents."""
-    extents = index_extents(trace, bounds_of([part]), trace.index_names)
+    extents = _extents_of(trace, part)
     moved: dict[int, AffineExpr] = {v: Dim(n) for n, v in enumerate(variables)}
     cut = substituted(within(trace, part, extents), moved)
     return cut, {n: extents[v] for n, v in enumerate(variables)}
@@ -186,7 +209,7 @@ def _indexed_part(trace: Trace, operand: Any) -> Pointwise:
         return part
     variables = variables_of(part)
     value = over_indices(trace, part, caller())(variables, None)
-    return of_value(value, [Dim(v) for v in variables])
+    return _indexed_value(trace, value, part, variables)
 
 
 def coordinate_names(given: Patterns) -> Mapping[str, Pointwise]:

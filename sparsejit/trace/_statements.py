@@ -24,7 +24,13 @@ from sparsejit.trace._array import Array
 from sparsejit.trace._assignment import assign_terms, assign_value, refuse
 from sparsejit.trace._context import Deferred, Trace, Unassigned
 from sparsejit.trace._emit import Term, fresh_sum
-from sparsejit.trace._index_extents import bounds_of, index_extents, within
+from sparsejit.trace._index_extents import (
+    Bound,
+    bounds_of,
+    check_bounded,
+    index_extents,
+    within,
+)
 from sparsejit.trace._indexed import Index, Indexed, IndexedTerm, as_indexed, computed
 from sparsejit.trace._locations import caller
 from sparsejit.trace._pattern_operands import LazyIndexed
@@ -70,12 +76,13 @@ def assign_indexed(
             f"{len(left)} indices for a target of rank {len(given)}", location=location
         )
     terms = _terms(trace, indexed, [v for expr in left for v in _variables(expr)], location)
-    bounds = bounds_of([term.part for term in terms])
+    bounds = bounds_of(trace, [term.part for term in terms])
     if given is not None:
-        bounds += list(zip(left, given, strict=True))
+        bounds += [Bound(*pair) for pair in zip(left, given, strict=True)]
     extents = index_extents(trace, bounds, trace.index_names)
-    _check_bounded(trace, left, extents, terms, location)
     order = [v for expr in left for v in _variables(expr)]
+    right = [v for term in terms for v in (*term.variables, *term.over)]
+    check_bounded(trace, (*order, *right), extents)
     statement = _renumbered(trace, terms, order, extents)
     fills = update is None or update in (np.add, np.subtract)
     plain = all(isinstance(expr, Dim) for expr in left)
@@ -156,25 +163,6 @@ def _check_sums(
                 "the parts of a sum inside a product or function are summed over "
                 f"{' and '.join(names)}",
                 hint="say which sum is meant with sj.sum(..., over=)",
-                location=location,
-            )
-
-
-def _check_bounded(
-    trace: Trace,
-    left: Sequence[AffineExpr],
-    extents: dict[int, AffineExpr],
-    terms: Sequence[IndexedTerm],
-    location: Location | None,
-) -> None:
-    wanted = [v for expr in left for v in _variables(expr)]
-    wanted += [v for term in terms for v in (*term.variables, *term.over)]
-    for variable in wanted:
-        if variable not in extents:
-            name = trace.index_names[variable]
-            raise TraceError(
-                f"nothing bounds the index {name}",
-                hint=f"use {name} as an index of an operand, or give sj.output(shape=)",
                 location=location,
             )
 

@@ -168,6 +168,11 @@ class ArrayTracer(Operators, Array):
                     return Update(read, ufunc, other)
                 case _:
                     pass
+            if self._cell.immutable:  # of a scalar Python makes a new one
+                return operator(self._trace, ufunc, (self, other))
+            if not self.extents:
+                assign_indexed(self._trace, self, (), other, ufunc)
+                return self
             raise TraceError(
                 "a whole array is updated with an indexed expression",
                 hint="index the left side too, as in y[i] += ...",

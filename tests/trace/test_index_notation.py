@@ -306,6 +306,50 @@ def nested(D: Any) -> Any:
     return r
 
 
+@case(D, y, expected=lambda D, y: 2 * D[:, 1:].sum(axis=0) * y)
+def reduced_beyond_an_offset(D: Any, y: Any) -> Any:
+    i, k = sj.indices("i k")
+    r = sj.output()
+    r[i] = 2 * sj.sum(D[k, i + 1], over=k) * y[i]
+    return r
+
+
+@case(D, expected=lambda D: 2 * np.r_[D[:, 1:].sum(axis=0), 0.0])
+def reduced_into_part_of_an_output(D: Any) -> Any:
+    i, k = sj.indices("i k")
+    r = sj.output(shape=(4,))
+    r[i] = 2 * sj.sum(D[k, i + 1], over=k)
+    return r
+
+
+@case(A, expected=lambda A: 2 * np.r_[A[:, 1:].max(axis=0), 0.0])
+def sparse_reduced_into_part_of_an_output(A: Any) -> Any:
+    i, k = sj.indices("i k")
+    r = sj.output(shape=(4,))
+    r[i] = 2 * sj.max(A[k, i + 1], over=k)
+    return r
+
+
+@case(x, 3, expected=lambda x, s: (s + x.sum(), s - x.sum(), s * s - 2 * x.sum()))
+def scalars_beside_sums(x: Any, s: Any) -> Any:
+    (k,) = sj.indices("k")
+    r, t, u = sj.output(shape=()), sj.output(shape=()), s * s
+    r[()] = s + x[k]
+    s -= x[k]
+    t[()] = s
+    u -= 2 * x[k]
+    v = sj.output()
+    v[()] = u
+    return r, t, v
+
+
+@case(np.array(3.0), x, expected=lambda s, x: np.add(s, x.sum(), out=s))
+def rank_0_array_updated_by_a_sum(s: Any, x: Any) -> Any:
+    (k,) = sj.indices("k")
+    s += x[k]
+    return s
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_statement(name: str) -> None:
     fn, expected, operands = CASES[name]
