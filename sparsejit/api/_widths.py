@@ -71,6 +71,7 @@ def index_width(func: TensorFunc, numbers: Sequence[int], stored: Sequence[int])
             # How a carried tensor grows is not known; extents inside may count with the loop.
             if any(_is_open(v.type.format) for inner in all_ops((op,)) for v in results_of(inner)):
                 return 64
+            counts.update(_handed_on(op, counts, symbols))
             continue
         kind = op.result.type
         if kind.is_dense:
@@ -82,6 +83,17 @@ def index_width(func: TensorFunc, numbers: Sequence[int], stored: Sequence[int])
         if _is_open(kind.format) and max(bound, *shape, *sizes) > _LARGEST:
             return 64
     return 32
+
+
+def _handed_on(
+    op: For | While | If, counts: Mapping[str, int], symbols: Mapping[int, int]
+) -> Iterator[tuple[str, int]]:
+    """Yield the bounds of sparse results: those of the tensors that they may be."""
+    sources = (op.then_yields, op.else_yields) if isinstance(op, If) else (op.inits, op.yields)
+    for result, *values in zip(op.results, *sources, strict=True):
+        if not result.type.is_dense:
+            whole = prod(evaluate(extent, symbols) for extent in result.type.shape)
+            yield result.name, max(counts.get(value.name, whole) for value in values)
 
 
 def _block(kind: TensorType, sizes: Sequence[int]) -> int:

@@ -195,20 +195,8 @@ class _Builder:
                 self.add(
                     "tensor.insert_slice", f"%{result.name}", operands, (result,), path, source=op
                 )
-            case tensor.Materialize(result, source, dest):
-                operands = (
-                    Operand(source, "source", reads=True, must=True),
-                    Operand(dest, "dest", writes=True, must=True, alias=Alias(result.name)),
-                )
-                self.add(
-                    "bufferization.materialize_in_destination",
-                    f"%{result.name}",
-                    operands,
-                    (result,),
-                    path,
-                    identity=(True, True),
-                    source=op,
-                )
+            case tensor.Materialize():
+                self.materialize(op, path)
             case _:
                 assert_never(op)
         self.number += 1
@@ -234,6 +222,19 @@ class _Builder:
             path,
             identity=tuple(elementwise and map_.is_identity for map_ in op.indexing_maps),
             carrier=last if needs_loop_carrier(op) else None,
+            source=op,
+        )
+
+    def materialize(self, op: tensor.Materialize, path: Path) -> None:
+        source = Operand(op.source, "source", reads=True, must=True)
+        dest = Operand(op.dest, "dest", writes=True, must=True, alias=Alias(op.result.name))
+        self.add(
+            "bufferization.materialize_in_destination",
+            f"%{op.result.name}",
+            (source, dest),
+            (op.result,),
+            path,
+            identity=(True, True),
             source=op,
         )
 

@@ -48,6 +48,7 @@ def assign_terms(
 
     Raises ``TensorTypeError`` where an update would need a cast that is not of the same kind.
     """
+    trace.check_assignable(target._cell)
     if update is not None and _replaces(target):
         total = _total(trace, terms, target.extents, extents, location)
         target._cell.content = _updated(target, total, update, location)

@@ -112,11 +112,11 @@ def agreed(trace: Trace, slot: Slot, array: Array, what: str, location: Location
     weak = _is_weak(array)
     both = (_sample(slot.dtype, slot.weak), _sample(array.element_type, weak))
     dtype = result_dtype(both)
-    if (dtype, slot.weak and weak) == (slot.dtype, slot.weak):
+    if slot.weak == weak and array.element_type is slot.dtype:
         return slot
-    if not slot.weak:
+    if not slot.weak and not (weak and dtype is slot.dtype):
         raise TensorTypeError(f"{what} {wanted}, not {found}", hint=hint, location=location)
-    return replace(slot, dtype=dtype, weak=weak)
+    return replace(slot, dtype=dtype, weak=slot.weak and weak)
 
 
 # ---------------------------------------------------------------- values

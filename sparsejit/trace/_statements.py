@@ -60,6 +60,7 @@ def assign_indexed(
     differ in the indices to be summed; ``UnsupportedError`` for a left side such as ``y[i, i]``.
     """
     location = caller()
+    trace.check_assignable(target._cell)
     left = _left(trace, key, location)
     if isinstance(value, Array) and len(value.extents) == len(left) > 0 and update is None:
         plain = all(isinstance(expr, Dim) for expr in left)
