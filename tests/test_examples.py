@@ -56,7 +56,7 @@ def test_each_example_runs_and_agrees(name: str) -> None:
 
 
 # Sizes at which interpreted loops take about a second; each job checks its own numbers.
-JOBS = {"j1_gcn_layer.py": 30}
+JOBS = {"j1_gcn_layer.py": 30, "j2_graph_attention.py": 30}
 
 
 @pytest.mark.parametrize(("name", "size"), JOBS.items())
