@@ -51,7 +51,8 @@ class TensorBuilder(FunctionState):
     >>> from sparsejit.formats import CSR
     >>> from sparsejit.ir.ops import BinaryOp
     >>> from sparsejit.ir.printing import print_tensor
-    >>> from sparsejit.ir.scalar import Arg, Binary
+    >>> from sparsejit.ir.scalar import Arg, Binary, Const
+    >>> from sparsejit.ir.types import DType
     >>> builder = TensorBuilder("spmv")
     >>> A = builder.param("A", ("m", "n"), DType.FLOAT64, CSR)
     >>> x = builder.param("x", ("n",), DType.FLOAT64)
