@@ -244,6 +244,12 @@ def fresh(
     location: Location | None,
 ) -> Value:
     """Compute one term into a new tensor of ``shape``; ``format`` None is inferred."""
+    from sparsejit.trace._counting import counted, is_counted
+
+    if is_counted(term):
+        value = counted(trace, term, shape, extents, format, location)
+        if value is not None:
+            return value
     rank, part = len(shape), term.part
     reduction = term.op if term.reduced else None
     layout = result_layout(part, range(rank), reduction)

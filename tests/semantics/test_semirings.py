@@ -41,7 +41,7 @@ def expected(name: str, A: Masked, B: Masked) -> tuple[Array, Array]:
     """Return the product of two matrices over a semiring, and where something contributes."""
     plus, times = TIMES[name]
     dtype = np.result_type(A.values, B.values)
-    if name == "or_and" or (name == "plus_pair" and dtype == bool):
+    if name == "or_and" or (name == "plus_pair" and dtype.kind == "b"):
         dtype = np.dtype(bool if name == "or_and" else np.int64)
     rows, inner, columns = A.values.shape[0], A.values.shape[1], B.values.shape[1]
     values = np.full((rows, columns), identity(name, dtype), dtype)
