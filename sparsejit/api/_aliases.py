@@ -41,8 +41,12 @@ class AliasRule:
     late: frozenset[tuple[int, int]]
 
     @staticmethod
-    def of(func: TensorFunc) -> AliasRule:
-        """Return the rule of a tensor function."""
+    def of(func: TensorFunc, late: frozenset[tuple[int, int]] | None = None) -> AliasRule:
+        """Return the rule of a tensor function.
+
+        ``late`` is known where the user's code says it; else it follows from the operations, whose
+        order need not be the user's: what is computed when it is needed was read before.
+        """
         numbers = {param.name: number for number, param in enumerate(func.params)}
         assigned = tuple(sorted(numbers[param.name] for param in func.assigned))
         first = {number: _first_assignment(func, func.params[number]) for number in assigned}
@@ -51,14 +55,16 @@ class AliasRule:
             for number in range(len(func.params))
             if number not in first
         }
-        late = frozenset(
+        read = frozenset(number for number, (at, _) in last.items() if at >= 0)
+        if late is not None:
+            return AliasRule(assigned, read, late)
+        found = frozenset(
             (reader, written)
             for reader, (at, in_loop) in last.items()
             for written, start in first.items()
             if at > start or (at == start and in_loop)
         )
-        read = frozenset(number for number, (at, _) in last.items() if at >= 0)
-        return AliasRule(assigned, read, late)
+        return AliasRule(assigned, read, found)
 
 
 def _first_assignment(func: TensorFunc, param: Value) -> int:

@@ -133,7 +133,7 @@ def make_program(
     """Return the program of a trace that began at ``started``; tensor passes run here."""
     levels = dumped_levels()
     func = pipeline.prepare(traced.func, dump_observer(levels) if levels else None)
-    rule = AliasRule.of(func)
+    rule = AliasRule.of(func, traced.late)
     scalars = tuple(
         param.type.rank == 0 and number not in rule.assigned
         for number, param in enumerate(func.params)

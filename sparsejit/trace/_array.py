@@ -128,6 +128,7 @@ class Array:
     def read(self) -> Pointwise:
         """Return the present content as an expression over the dimensions of this array."""
         check_alive(self._trace, "a traced array")
+        self._trace.note_read(self._cell)
         view = self._view
         if view is None:
             return content_of(self._trace, self._cell)
@@ -148,6 +149,7 @@ class Array:
         """Return the present content as an SSA value, in ``format`` if it is computed now."""
         check_alive(self._trace, "a traced array")
         if self._view is None:
+            self._trace.note_read(self._cell)
             return force_cell(self._trace, self._cell, format)
         seen = Cell(self.extents, self.read(), location=self._cell.location, block=self._place)
         return force_cell(self._trace, seen, format)

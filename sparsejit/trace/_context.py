@@ -103,6 +103,7 @@ class Trace:
         self._steps: Counter[object] = Counter()
         self.index_names: dict[int, str] = {}
         self.bounds: dict[str, tuple[Bound, ...]] = {}
+        self.late: set[tuple[int, int]] = set()
         self.counters = 0
 
     # ------------------------------------------------------------ blocks
@@ -190,6 +191,12 @@ class Trace:
             self.captured.append(obj)  # which keeps the identity from being reused
             self._captured_at[id(obj)] = number
         return self.cells[number]
+
+    def note_read(self, cell: Cell) -> None:
+        """Note that the user's code reads ``cell`` now, perhaps behind assignments to others."""
+        if cell.param is not None and not cell.assigned:
+            written = (n for n, other in enumerate(self.cells) if other.assigned)
+            self.late.update((cell.param, n) for n in written)
 
     # ------------------------------------------------------------ values and operations
 

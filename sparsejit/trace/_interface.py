@@ -90,7 +90,9 @@ class Traced:
     (argument, dimension) pairs whose extent became a constant of the trace. ``guards`` are further
     assumptions about extents (that ``A[1:5]`` lies inside A): expressions over the symbols of
     ``func`` that are not negative in the traced call. A later call with the same key may use the
-    trace only where ``guards_hold``; else the function is traced again.
+    trace only where ``guards_hold``; else the function is traced again. ``late`` are the pairs
+    (parameter, assigned parameter) of which the user's code reads the first after its first
+    assignment to the second, wherever ``func`` does so.
     """
 
     func: TensorFunc
@@ -99,6 +101,7 @@ class Traced:
     static_extents: tuple[tuple[int, int], ...] = ()
     facts: tuple[Fact, ...] = ()
     guards: tuple[AffineExpr, ...] = ()
+    late: frozenset[tuple[int, int]] = frozenset()
 
 
 def guards_hold(traced: Traced, shapes: Sequence[tuple[int, ...]]) -> bool:

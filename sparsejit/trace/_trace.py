@@ -247,6 +247,7 @@ def _finished(state: Trace, returned: Any, results: Sequence[Value]) -> Traced:
         tuple(dict.fromkeys(state.extents.static)),
         tuple(state.facts),
         _strongest(guards),
+        frozenset(state.late),
     )
 
 

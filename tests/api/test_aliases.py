@@ -70,6 +70,88 @@ def test_a_read_behind_the_assignment_is_refused() -> None:
     assert memory.tolist() == [0.0, 1.0, 2.0, 3.0]
 
 
+def before(x: Any, y: Any) -> Any:
+    t = x + 1
+    y += 1
+    return t
+
+
+def before_at_the_end_of_a_chain(x: Any, y: Any) -> Any:
+    t = x[::-1]
+    t = (t * 2 - x.sum()).T
+    u = sj.output()
+    i, j = sj.indices("i j")
+    u[i] = x[i] * y[j]
+    y[:] = 7.0
+    y *= 2
+    return t, u
+
+
+def in_a_statement_of_two_sums(x: Any, y: Any) -> None:
+    i, j = sj.indices("i j")
+    y[i] += y[i] * x[j] + x[i] * x[j] - x[j]
+
+
+def stored_into_what_was_computed_before(x: Any, y: Any) -> Any:
+    t, u = y * 2, x - y
+    y[:] = t
+    return u
+
+
+EARLY = [
+    before,
+    before_at_the_end_of_a_chain,
+    in_a_statement_of_two_sums,
+    stored_into_what_was_computed_before,
+]
+
+
+def plain_two_sums(x: Any, y: Any) -> None:
+    y += y * x.sum() + x * x.sum() - x.sum()
+
+
+def plain_chain(x: Any, y: Any) -> Any:
+    t, u = (x[::-1] * 2 - x.sum()).T, x * y.sum()
+    y[:] = 14.0
+    return t, u
+
+
+PLAIN = {before_at_the_end_of_a_chain: plain_chain, in_a_statement_of_two_sums: plain_two_sums}
+
+
+@pytest.mark.parametrize("fn", EARLY, ids=lambda fn: fn.__name__)
+def test_what_is_read_before_in_the_users_code_is_copied(fn: Any) -> None:
+    """Also where it is computed behind the assignment, because only then it is needed."""
+    memory, expected = np.arange(1.0, 5.0), np.arange(1.0, 5.0)
+    got = jit(fn)(memory[:3], memory[1:])
+    x, y = expected[:3].copy(), expected[1:]
+    wanted = PLAIN.get(fn, fn)(x, y)
+    if wanted is not None:
+        np.testing.assert_array_equal(np.array(got), np.array(wanted))
+    assert memory.tolist() == expected.tolist()
+
+
+def read_again(x: Any, y: Any) -> Any:
+    t = x + 1
+    y += 1
+    return t, x + 1
+
+
+def view_read_behind(x: Any, y: Any) -> Any:
+    t = x[1:]
+    y += 1
+    return t * 1
+
+
+@pytest.mark.parametrize("fn", [read_again, view_read_behind])
+def test_what_is_read_again_behind_is_refused(fn: Any) -> None:
+    """Also where the same was computed before, and nothing of it is computed again."""
+    memory = np.arange(4.0)
+    with pytest.raises(UnsupportedError, match="'x' is read after 'y' is assigned"):
+        jit(fn)(memory[:3], memory[1:])
+    assert memory.tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
 def test_two_assigned_arguments_that_overlap_are_refused() -> None:
     @jit
     def f(x: Any, y: Any) -> None:
