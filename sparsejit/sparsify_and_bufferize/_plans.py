@@ -1,0 +1,65 @@
+"""Plans: the ways to lower one ``Generic``, the cheapest first.
+
+A plan says over which loops, in which order, whether operands that do not fit the order are
+searched or converted, and whether the result goes through a workspace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+from sparsejit.ir import loops
+from sparsejit.ir.tensor import Generic
+from sparsejit.sparsify_and_bufferize._buffers import Buffer, DenseBuffer, SparseBuffer
+from sparsejit.sparsify_and_bufferize._iteration_graph import LoopOrder, loop_orders
+from sparsejit.sparsify_and_bufferize._level_space import LevelSpace, level_spaces_of
+from sparsejit.sparsify_and_bufferize._options import StageOptions
+
+__all__ = ["Plan", "Task", "plans_of"]
+
+_MAX_CANDIDATES = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One way to lower an operation: its loops, and how operands and result are treated.
+
+    ``scatter``: the result goes through a workspace; ``convert``: the operands that do not fit the
+    order are converted rather than searched.
+    """
+
+    space: LevelSpace
+    order: LoopOrder
+    scatter: bool
+    convert: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What ``sparsify`` is asked for, handed on to the ways of doing it."""
+
+    op: Generic
+    inputs: tuple[Buffer, ...]
+    destination: DenseBuffer | SparseBuffer
+    symbols: Mapping[int, loops.Expr]
+    options: StageOptions
+    updates: bool
+
+
+def plans_of(task: Task) -> Iterator[Plan]:
+    """Yield plans, the cheapest first.
+
+    In order and searched, a pass over the operands does; a workspace sorts the contributions, a
+    conversion sorts the entries of an operand before.
+    """
+    spaces = level_spaces_of(task.op)
+    sparse = isinstance(task.destination, SparseBuffer) and not task.updates
+    scattering = (False, True) if sparse and not task.op.init.type.format.is_all_full else (False,)
+    for convert in (False, True):
+        for scatter in scattering:
+            for space in spaces:
+                for order in islice(loop_orders(space, scattered=scatter), _MAX_CANDIDATES):
+                    if order.located or not convert:
+                        yield Plan(space, order, scatter, convert)

@@ -1,0 +1,178 @@
+"""Which sinks can take the result of an operation under a plan, and why others cannot.
+
+A result with exactly the entries of an operand copies its pattern; one whose elements come in
+order and once is appended; one scattered into row by row goes through a dense workspace, any other
+through a workspace of entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sparsejit.affine import AffineExpr, Dim, dims_of
+from sparsejit.errors import UnsupportedError
+from sparsejit.ir.fold import identity_const
+from sparsejit.ir.ops import BinaryOp
+from sparsejit.ir.scalar import Arg, Binary, ScalarExpr, Select, Stored
+from sparsejit.ir.simplify import simplify_absence
+from sparsejit.sparsify_and_bufferize._append_sink import AppendSink, appended_loops
+from sparsejit.sparsify_and_bufferize._buffers import DenseBuffer, SparseBuffer
+from sparsejit.sparsify_and_bufferize._entries_sink import EntriesSink
+from sparsejit.sparsify_and_bufferize._iteration_graph import LoopOrder
+from sparsejit.sparsify_and_bufferize._kernel import Kernel
+from sparsejit.sparsify_and_bufferize._pattern_sink import PatternSink
+from sparsejit.sparsify_and_bufferize._plans import Plan, Task
+from sparsejit.sparsify_and_bufferize._scatter_sink import ScatterSink
+from sparsejit.sparsify_and_bufferize._sinks import DenseSink, FullSink, Sink
+from sparsejit.sparsify_and_bufferize._workspace_sink import WorkspaceSink
+
+__all__ = ["sinks_for"]
+
+MakeSink = Callable[[Kernel], Sink]
+
+
+def sinks_for(task: Task, plan: Plan) -> list[MakeSink]:
+    """Return the ways to write the result, the best first; making one may be unsupported."""
+    order = plan.order
+    destination = task.destination
+    match destination:
+        case DenseBuffer():
+            return [
+                lambda kernel: DenseSink(kernel, destination, scatters=_scatters(kernel, order))
+            ]
+        case SparseBuffer() if task.updates:
+            last = len(task.op.inputs) - 1
+            return [lambda kernel: PatternSink(kernel, last, destination, in_place=True)]
+        case SparseBuffer() if destination.format.is_all_full:
+            return [lambda kernel: FullSink(kernel, destination, scatters=_scatters(kernel, order))]
+        case SparseBuffer() if plan.scatter:
+            scatter: MakeSink = lambda kernel: ScatterSink(  # noqa: E731
+                kernel, destination, _combination(kernel, order)
+            )
+            if task.options.storage == "runtime":
+                return [scatter]
+            return [lambda kernel: WorkspaceSink(*_by_rows(kernel, order, destination)), scatter]
+        case SparseBuffer() if task.options.storage == "runtime":
+            return [
+                lambda kernel: EntriesSink(
+                    *_appendable(kernel, order, destination, every_level=True)
+                )
+            ]
+        case SparseBuffer():
+            return [
+                lambda kernel: PatternSink(kernel, _pattern_operand(kernel), destination),
+                lambda kernel: AppendSink(
+                    *_appendable(kernel, order, destination, every_level=False)
+                ),
+            ]
+
+
+def _scatters(kernel: Kernel, order: LoopOrder) -> bool:
+    return kernel.reads_out and _reduces_outside(kernel, order)
+
+
+def _by_rows(
+    kernel: Kernel, order: LoopOrder, result: SparseBuffer
+) -> tuple[Kernel, SparseBuffer, BinaryOp]:
+    """Check that only the last level of the result is scattered into, under each parent."""
+    combine = _combination(kernel, order)
+    loops_of_levels = appended_loops(kernel)
+    rows = loops_of_levels[:-1]
+    if combine is None or order.loops[: len(rows)] != rows:
+        raise UnsupportedError("the result is not made row by row")
+    return kernel, result, combine
+
+
+def _combination(kernel: Kernel, order: LoopOrder) -> BinaryOp | None:
+    """Return the reduction that combines contributions; None where each element comes once."""
+    if not kernel.reads_out:
+        return None
+    if kernel.guard is not None and _reduces_outside(kernel, order):
+        raise UnsupportedError("scattering would lose the entries whose sum has no terms")
+    match kernel.op.body:
+        case Binary(op, Arg(out)) | Select(_, Binary(op, Arg(out)), _) if out == kernel.out:
+            if identity_const(op, kernel.op.init.type.dtype.compute) is not None:
+                return op
+        case _:
+            pass
+    raise UnsupportedError(
+        "scattering with an update that is no reduction",
+        hint="use an associative and commutative operation such as + or max",
+    )
+
+
+def _reduces_outside(kernel: Kernel, order: LoopOrder) -> bool:
+    """Whether an element of the result is met again after another one was written."""
+    output = kernel.space.output
+    written = set[int]().union(*(dims_of(index) for index in output.indices))
+    if len(written) > len(output.indices):
+        return True
+    inner = [loop in written for loop in order.loops]
+    return False in inner and True in inner[inner.index(False) :]
+
+
+def _appendable(
+    kernel: Kernel, order: LoopOrder, result: SparseBuffer, *, every_level: bool
+) -> tuple[Kernel, SparseBuffer]:
+    """Check that elements of the result come in order and once: no workspace is needed."""
+    levels = kernel.space.output.levels
+    stored = [n for n, level in enumerate(levels) if not level.type.is_full]
+    last = len(levels) - 1 if every_level else stored[-1]
+    written = {n for level in levels[: last + 1] for n in _loops_of(level.expr)}
+    reductions = [loop for loop in order.loops if not kernel.space.loops[loop].is_parallel]
+    place = {loop: depth for depth, loop in enumerate(order.loops)}
+    early = [r for r in reductions if any(place[r] < place[loop] for loop in written)]
+    if early:
+        name = kernel.space.loops[early[0]].name
+        raise UnsupportedError(
+            f"the result would need a workspace: the reduction over {name} runs outside of a loop "
+            "that appends to it",
+            hint="ask for a dense result",
+        )
+    return kernel, result
+
+
+def _loops_of(expr: AffineExpr) -> tuple[int, ...]:
+    return (expr.index,) if isinstance(expr, Dim) else ()
+
+
+def _pattern_operand(kernel: Kernel) -> int:
+    """Return an input whose entries are exactly those of the result.
+
+    So it is where the input is indexed like the result and stored alike, nothing is to do where it
+    is absent, and something always is where it is present.
+    """
+    output = kernel.space.output
+    sparse = [k for k, access in enumerate(kernel.space.inputs) if access.may_be_absent]
+    for number in sparse:
+        access = kernel.space.inputs[number]
+        same_map = [level.expr for level in access.levels] == [lvl.expr for lvl in output.levels]
+        same_type = [level.type for level in access.levels] == [lvl.type for lvl in output.levels]
+        if not (same_map and same_type) or access.value.type.shape != output.value.type.shape:
+            continue
+        if not isinstance(kernel.inputs[number], SparseBuffer):
+            continue
+        others = frozenset(sparse) - {number}
+        start = kernel.start()
+        if kernel.outcome(start.without(frozenset({number}))) is not None:
+            continue
+        if _always_stores(kernel, number, others):
+            return number
+    raise UnsupportedError("no operand has exactly the entries of the result")
+
+
+def _always_stores(kernel: Kernel, number: int, others: frozenset[int]) -> bool:
+    """Whether the body has a value where ``number`` is present and all ``others`` are absent."""
+    body: ScalarExpr = kernel.op.body
+    match body:
+        case Select(Stored(index), _, Arg(out)) if index == number and out == kernel.out:
+            return True
+        case _:
+            return _is_known(kernel, number, others)
+
+
+def _is_known(kernel: Kernel, number: int, others: frozenset[int]) -> bool:
+    """Whether something is left to store where exactly ``number`` is present."""
+    fills = {k: kernel.op.inputs[k].type.fill for k in others}
+    partial = simplify_absence(kernel.op.body, kernel.dtypes, fills, frozenset({number}))
+    return kernel.outcome_of(partial) is not None and not kernel.may_be_nothing(partial)
