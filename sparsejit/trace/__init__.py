@@ -35,6 +35,7 @@ from sparsejit.trace._reduce import min as min
 from sparsejit.trace._reduce import prod as prod
 from sparsejit.trace._reduce import sum as sum
 from sparsejit.trace._semirings import einsum as einsum
+from sparsejit.trace._softmax import softmax as softmax
 from sparsejit.trace._trace import trace as trace
 from sparsejit.trace._tracer import ArrayTracer as ArrayTracer
 from sparsejit.trace._tracer import output as output
@@ -42,5 +43,4 @@ from sparsejit.trace._unbuilt import FUNCTIONS as _UNBUILT
 
 argmax = _UNBUILT["argmax"]
 argmin = _UNBUILT["argmin"]
-softmax = _UNBUILT["softmax"]
 update = _UNBUILT["update"]

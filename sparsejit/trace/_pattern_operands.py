@@ -14,7 +14,7 @@ from typing import Any
 from sparsejit.affine import AffineExpr, Dim
 from sparsejit.errors import Location
 from sparsejit.formats import Format
-from sparsejit.ir.scalar import Const
+from sparsejit.ir.scalar import Arg, Const
 from sparsejit.ir.tensor import Value
 from sparsejit.ir.types import DType
 from sparsejit.trace._array import Array
@@ -34,7 +34,14 @@ from sparsejit.trace._operands import as_array, broadcast
 from sparsejit.trace._pointwise import Pointwise, of_value, substituted, variable, variables_of
 from sparsejit.trace._result_formats import absent_fill
 
-__all__ = ["LazyIndexed", "Patterns", "coordinate_names", "over_dimensions", "patterns_of"]
+__all__ = [
+    "LazyIndexed",
+    "Patterns",
+    "coordinate_names",
+    "over_dimensions",
+    "patterns_of",
+    "tensor_of",
+]
 
 Emit = Callable[[Sequence[int], Format | None], Value]
 """Computes an indexed result over its variables in an order, in a format."""
@@ -205,8 +212,16 @@ def _indexed_part(trace: Trace, operand: Any) -> Pointwise:
     if isinstance(indexed, LazyIndexed) and indexed.entries is not None:
         return indexed.entries
     part = single(trace, indexed).part
-    if len(sparse_accesses(part)) <= MOST:
-        return part
+    return part if len(sparse_accesses(part)) <= MOST else _tensor(trace, part)
+
+
+def tensor_of(trace: Trace, operand: Any) -> Pointwise:
+    """Return an indexed operand as the element of a tensor; it is computed if it is none."""
+    part = single(trace, as_indexed(trace, operand)).part
+    return part if part.body == Arg(0) else _tensor(trace, part)
+
+
+def _tensor(trace: Trace, part: Pointwise) -> Pointwise:
     variables = variables_of(part)
     value = over_indices(trace, part, caller())(variables, None)
     return _indexed_value(trace, value, part, variables)

@@ -18,7 +18,6 @@ __all__ = ["FUNCTIONS"]
 _REASONS = {
     "argmax": "a reduction that yields a coordinate is no scalar operation of the IR",
     "argmin": "a reduction that yields a coordinate is no scalar operation of the IR",
-    "softmax": "a reduction over the stored entries of a row is not traced yet",
     "update": "updates by other operations than Python's operators are not traced yet",
 }
 
