@@ -46,12 +46,7 @@ def sinks_for(task: Task, plan: Plan) -> list[MakeSink]:
         case SparseBuffer() if destination.format.is_all_full:
             return [lambda kernel: FullSink(kernel, destination, scatters=_scatters(kernel, order))]
         case SparseBuffer() if plan.scatter:
-            scatter: MakeSink = lambda kernel: ScatterSink(  # noqa: E731
-                kernel, destination, _combination(kernel, order)
-            )
-            if task.options.storage == "runtime":
-                return [scatter]
-            return [lambda kernel: WorkspaceSink(*_by_rows(kernel, order, destination)), scatter]
+            return _scattering(task, order, destination)
         case SparseBuffer() if task.options.storage == "runtime":
             return [
                 lambda kernel: EntriesSink(
@@ -65,6 +60,17 @@ def sinks_for(task: Task, plan: Plan) -> list[MakeSink]:
                     *_appendable(kernel, order, destination, every_level=False)
                 ),
             ]
+
+
+def _scattering(task: Task, order: LoopOrder, destination: SparseBuffer) -> list[MakeSink]:
+    """Return the workspaces for a result whose elements come in any order."""
+
+    def scatter(kernel: Kernel) -> Sink:
+        return ScatterSink(kernel, destination, _combination(kernel, order))
+
+    if task.options.storage == "runtime":
+        return [scatter]
+    return [lambda kernel: WorkspaceSink(*_by_rows(kernel, order, destination)), scatter]
 
 
 def _scatters(kernel: Kernel, order: LoopOrder) -> bool:
