@@ -22,6 +22,7 @@ class PatternSink:
     """Exactly the entries of input ``operand``.
 
     A new result gets a copy of its positions and coordinates; ``in_place`` only its values change.
+    Where the result has more levels, they are dense: a block of values at each entry.
     """
 
     random_access = True
@@ -36,6 +37,8 @@ class PatternSink:
         self._operand = operand
         self._source = source
         self._result = result
+        levels = kernel.space.output.levels
+        self._block = levels[len(kernel.space.inputs[operand].levels) :]
 
     @property
     def result(self) -> Buffer:
@@ -59,8 +62,10 @@ class PatternSink:
             else:
                 statements += self._recast(target, source)
         values = self._result.values
-        extents = tuple(loops.DimOf(self._source.values, axis) for axis in range(values.rank))
-        statements.append(loops.Alloc(values, extents, self._kernel.fill))
+        slots: loops.Expr = loops.DimOf(self._source.values, 0)
+        for level in self._block:
+            slots = ix.multiply(slots, self._kernel.extent(level.size))
+        statements.append(loops.Alloc(values, (slots,), self._kernel.fill))
         return tuple(statements)
 
     def _recast(self, target: loops.Memref, source: loops.Memref) -> Stmts:
@@ -82,8 +87,11 @@ class PatternSink:
         return (), state, ()
 
     def _at(self, state: State) -> tuple[loops.Expr, ...]:
-        cursor = state.cursors[self._operand]
-        return (self._kernel.value_slot(self._operand, cursor),)
+        slot = self._kernel.value_slot(self._operand, state.cursors[self._operand])
+        for level in self._block:
+            inside = self._kernel.at(level.expr, state)
+            slot = ix.add(ix.multiply(slot, self._kernel.extent(level.size)), inside)
+        return (slot,)
 
     def load(self, state: State) -> loops.Expr:
         values = self._result.values

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from sparsejit.affine import AffineExpr, Dim, dims_of
 from sparsejit.errors import UnsupportedError
+from sparsejit.formats import LevelKind
 from sparsejit.ir.fold import identity_const
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Arg, Binary, ScalarExpr, Select, Stored
@@ -20,6 +21,7 @@ from sparsejit.sparsify_and_bufferize._buffers import DenseBuffer, SparseBuffer
 from sparsejit.sparsify_and_bufferize._entries_sink import EntriesSink
 from sparsejit.sparsify_and_bufferize._iteration_graph import LoopOrder
 from sparsejit.sparsify_and_bufferize._kernel import Kernel
+from sparsejit.sparsify_and_bufferize._level_space import Access
 from sparsejit.sparsify_and_bufferize._pattern_sink import PatternSink
 from sparsejit.sparsify_and_bufferize._plans import Plan, Task
 from sparsejit.sparsify_and_bufferize._scatter_sink import ScatterSink
@@ -152,11 +154,9 @@ def _pattern_operand(kernel: Kernel) -> int:
     sparse = [k for k, access in enumerate(kernel.space.inputs) if access.may_be_absent]
     for number in sparse:
         access = kernel.space.inputs[number]
-        same_map = [level.expr for level in access.levels] == [lvl.expr for lvl in output.levels]
-        same_type = [level.type for level in access.levels] == [lvl.type for lvl in output.levels]
-        if not (same_map and same_type) or access.value.type.shape != output.value.type.shape:
-            continue
-        if not isinstance(kernel.inputs[number], SparseBuffer):
+        if not _is_stored_alike(access, output) or not isinstance(
+            kernel.inputs[number], SparseBuffer
+        ):
             continue
         others = frozenset(sparse) - {number}
         start = kernel.start()
@@ -165,6 +165,15 @@ def _pattern_operand(kernel: Kernel) -> int:
         if _always_stores(kernel, number, others):
             return number
     raise UnsupportedError("no operand has exactly the entries of the result")
+
+
+def _is_stored_alike(access: Access, output: Access) -> bool:
+    """Whether the levels of an input are those of the result, which may go on with dense ones."""
+    count = len(access.levels)
+    block = output.levels[count:]
+    return access.levels == output.levels[:count] and all(
+        level.type.kind is LevelKind.DENSE and isinstance(level.expr, Dim) for level in block
+    )
 
 
 def _always_stores(kernel: Kernel, number: int, others: frozenset[int]) -> bool:

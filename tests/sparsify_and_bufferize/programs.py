@@ -107,6 +107,19 @@ def _mttkrp() -> TensorFunc:
     return builder.finish(builder.generic(operands, (M, (0, 3)), _plus(term, 3)))
 
 
+def _sampled_heads() -> TensorFunc:
+    """E[i, j, h] = A[i, j] * sum over d of Q[i, h, d] * K[j, h, d]: a dense level at each entry."""
+    builder = TensorBuilder("sampled_heads")
+    A = builder.param("A", ("m", "n"), F64, CSR)
+    Q = builder.param("Q", ("m", "h", "d"), F64)
+    K = builder.param("K", ("n", "h", "d"), F64)
+    fmt = Format("(i, j, h) -> (i : dense, j : compressed, h : dense)")
+    E = builder.empty(builder.tensor_type(("m", "n", "h"), F64, fmt))
+    term = Binary(BinaryOp.MUL, PRODUCT, Arg(2))
+    operands = [(A, (0, 1)), (Q, (0, 2, 3)), (K, (1, 2, 3))]
+    return builder.finish(builder.generic(operands, (E, (0, 1, 2)), _plus(term, 3)))
+
+
 def _outer_sum() -> TensorFunc:
     builder = TensorBuilder("outer_sum")
     v = builder.param("v", ("m",), F64, SparseVector)
@@ -185,6 +198,7 @@ PROGRAMS: dict[str, Callable[[], TensorFunc]] = {
     "transposed_csr": lambda: _transposed(CSR, CSR),
     "sddmm": lambda: _sddmm(CSR),
     "mttkrp": _mttkrp,
+    "sampled_heads": _sampled_heads,
     "outer_sum": _outer_sum,
     "diagonal": _diagonal,
     "three_way_sum": _three_way_sum,
