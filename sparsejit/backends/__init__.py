@@ -1,8 +1,8 @@
 """Backends: from loop functions to text, and from text to kernels that run.
 
 Reading order: ``base`` (the protocol), ``python_source`` (one text for interpreter and Numba),
-``interpreter``, ``numba_cpu``, ``disk_cache``, ``support`` (the library that generated Python
-calls).
+``interpreter``, ``numba_cpu``, ``llvm`` (a second printer, the default on the CPU), ``disk_cache``,
+``support`` (the library that generated Python calls).
 """
 
 from types import MappingProxyType
@@ -11,11 +11,12 @@ from sparsejit.backends.base import Backend as Backend
 from sparsejit.backends.base import Kernel as Kernel
 from sparsejit.backends.base import KernelSource as KernelSource
 from sparsejit.backends.interpreter import InterpreterBackend
+from sparsejit.backends.llvm import LlvmBackend
 from sparsejit.backends.numba_cpu import NumbaBackend
 
 __all__ = ["BACKENDS", "Backend", "Kernel", "KernelSource"]
 
 BACKENDS: MappingProxyType[str, Backend] = MappingProxyType(
-    {"interpreter": InterpreterBackend(), "numba": NumbaBackend()}
+    {"interpreter": InterpreterBackend(), "llvm": LlvmBackend(), "numba": NumbaBackend()}
 )
 """The backends by name."""

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sparsejit.backends import BACKENDS
 from sparsejit.backends.python_source import emit_python
 from sparsejit.errors import UnsupportedError
 from sparsejit.formats import (
@@ -165,7 +166,7 @@ def test_storage_by_numba(fmt: Format) -> None:
     check("numba", fmt, sizes, {})
 
 
-@pytest.mark.parametrize("backend", ["interpreter", "numba"])
+@pytest.mark.parametrize("backend", sorted(BACKENDS))
 @pytest.mark.parametrize(
     ("fmt", "sizes", "message"),
     [

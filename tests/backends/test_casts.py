@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sparsejit.backends import support
+from sparsejit.backends import BACKENDS, support
 from sparsejit.backends._arguments import numpy_dtype
 from sparsejit.backends.numba_cpu import jitted_support
 from sparsejit.ir.loops import Cast, DimOf, For, Load, LoopFunc, Memref, Store
@@ -62,7 +62,7 @@ def _all_casts(source: DType) -> LoopFunc:
     return function(f"casts_of_{source.short}", [a, *outs], [loop])
 
 
-@pytest.mark.parametrize("backend", ["interpreter", "numba"])
+@pytest.mark.parametrize("backend", sorted(BACKENDS))
 @pytest.mark.parametrize("source", list(DType), ids=lambda dtype: dtype.short)
 def test_casts_follow_one_table(backend: str, source: DType) -> None:
     values = _values(source)

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from sparsejit.backends import BACKENDS
 from sparsejit.backends._arguments import numpy_dtype
 from sparsejit.backends._spellings import is_legal_binary, is_legal_unary
 from sparsejit.errors import UnsupportedError
@@ -141,7 +142,7 @@ def _pairs(dtype: DType) -> tuple[NDArray[Any], NDArray[Any]]:
     )
 
 
-@pytest.mark.parametrize("backend", ["interpreter", "numba"])
+@pytest.mark.parametrize("backend", sorted(BACKENDS))
 @pytest.mark.parametrize("dtype", ARITHMETIC, ids=lambda dtype: dtype.short)
 def test_operations_are_numpys(backend: str, dtype: DType) -> None:
     a, b = _pairs(dtype)

@@ -1,8 +1,9 @@
 """The LLVM tier: loop functions printed as LLVM IR, optimized and run in the process.
 
-Reading order: ``_expand`` (statements about whole arrays become loops), ``_types``, ``_functions``,
-``_arithmetic``, ``_arrays``, ``_expressions``, ``_statements`` (the printer), ``_engine`` (compiling,
-loading, the object cache), ``backend``.
+Reading order: ``_expand`` (statements about whole arrays become loops), ``_text`` (LLVM IR as
+text), ``_types``, ``_functions``, ``_arithmetic``, ``_arrays``, ``_expressions``, ``_statements``,
+``_module`` (the printer), ``_engine`` (compiling, loading, the object cache), ``_calls``,
+``backend``.
 """
 
 from sparsejit.backends.llvm.backend import LlvmBackend as LlvmBackend

@@ -1,56 +1,73 @@
 """Memrefs in generated code: where pointer, extents and strides are, and addresses of elements.
 
-A parameter's are arguments of the function; those of an array that the function makes are in stack
-slots, since an array may grow or be made in one of two branches (LLVM turns slots into registers).
+Those of an array that grows are in stack slots (which LLVM turns into registers), those of all
+others are values. An array is contiguous, or has strides; then neighbors along its last axis may
+still be known to lie side by side.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
-from llvmlite import ir
-
-from sparsejit.backends.llvm._types import I64, in_memory
+from sparsejit.backends.llvm._text import Builder, Value, integer
+from sparsejit.backends.llvm._types import alignment, in_memory
 from sparsejit.ir.loops import Memref
 
-__all__ = ["Array", "address", "slots_for"]
+__all__ = ["Array", "Layout", "address", "element_size"]
 
-I8 = ir.IntType(8)
+
+class Layout(Enum):
+    """What is known of the strides of an array when code is generated for it."""
+
+    CONTIGUOUS = "c"
+    UNIT = "u"
+    """Elements of the last axis lie side by side."""
+    STRIDED = "s"
+    """Nothing; elements may also lie at any address."""
 
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """``pointer``, ``extents`` and ``strides`` (bytes; None when contiguous) of ``memref``.
+    """``pointer``, ``extents`` and ``strides`` (bytes; empty when contiguous) of ``memref``.
 
-    ``in_slots``: they are addresses of stack slots rather than values.
+    ``in_slots``: pointer and extents are addresses of stack slots rather than values.
     """
 
     memref: Memref
-    pointer: ir.Value
-    extents: tuple[ir.Value, ...]
-    strides: tuple[ir.Value, ...] | None
-    in_slots: bool
+    layout: Layout
+    pointer: Value
+    extents: tuple[Value, ...]
+    strides: tuple[Value, ...] = ()
+    in_slots: bool = False
 
-    def data(self, builder: ir.IRBuilder) -> ir.Value:
+    @property
+    def align(self) -> int:
+        """The alignment of the elements."""
+        return 1 if self.layout is Layout.STRIDED else alignment(self.memref.dtype)
+
+    @property
+    def is_unit(self) -> bool:
+        """Whether the elements of the last axis lie side by side."""
+        return self.layout is not Layout.STRIDED and self.memref.rank > 0
+
+    def data(self, b: Builder) -> Value:
         """Return the address of the first element."""
-        if not self.in_slots:
-            return self.pointer
-        return builder.load(self.pointer, typ=ir.PointerType())
+        return b.load(self.pointer, "ptr", 8) if self.in_slots else self.pointer
 
-    def extent(self, builder: ir.IRBuilder, axis: int) -> ir.Value:
+    def extent(self, b: Builder, axis: int) -> Value:
         """Return the extent along ``axis``."""
         value = self.extents[axis]
-        return builder.load(value, typ=I64) if self.in_slots else value
+        return b.load(value, "i64", 8) if self.in_slots else value
 
-    def stride(self, builder: ir.IRBuilder, axis: int) -> ir.Value:
+    def stride(self, b: Builder, axis: int) -> Value:
         """Return the distance in bytes between neighbors along ``axis``."""
-        if self.strides is not None:
-            value = self.strides[axis]
-            return builder.load(value, typ=I64) if self.in_slots else value
-        size = ir.Constant(I64, element_size(self.memref))
+        if self.layout is not Layout.CONTIGUOUS:
+            return self.strides[axis]
+        size = integer(element_size(self.memref))
         for later in range(axis + 1, self.memref.rank):
-            size = builder.mul(size, self.extent(builder, later))
+            size = b.mul(self.extent(b, later), size)
         return size
 
 
@@ -59,29 +76,18 @@ def element_size(memref: Memref) -> int:
     return memref.dtype.bits // 8
 
 
-def slots_for(builder: ir.IRBuilder, memref: Memref, *, strided: bool) -> Array:
-    """Return an array in new stack slots of the function that ``builder`` is in."""
-    with builder.goto_entry_block():
-        pointer = builder.alloca(ir.PointerType())
-        extents = tuple(builder.alloca(I64) for _ in range(memref.rank))
-        strides = tuple(builder.alloca(I64) for _ in range(memref.rank)) if strided else None
-    return Array(memref, pointer, extents, strides, in_slots=True)
-
-
-def address(builder: ir.IRBuilder, array: Array, indices: Sequence[ir.Value]) -> ir.Value:
+def address(b: Builder, array: Array, indices: Sequence[Value]) -> Value:
     """Return the address of an element."""
-    data = array.data(builder)
+    data = array.data(b)
     if not indices:
         return data
     element = in_memory(array.memref.dtype)
-    if array.strides is None:
-        offset = indices[0]
+    if array.layout is Layout.CONTIGUOUS:
+        place = indices[0]
         for axis in range(1, len(indices)):
-            scaled = builder.mul(offset, array.extent(builder, axis), flags=("nsw",))
-            offset = builder.add(scaled, indices[axis], flags=("nsw",))
-        return builder.gep(data, [offset], inbounds=True, source_etype=element)
-    offset = builder.mul(indices[0], array.stride(builder, 0), flags=("nsw",))
-    for axis in range(1, len(indices)):
-        step = builder.mul(indices[axis], array.stride(builder, axis), flags=("nsw",))
-        offset = builder.add(offset, step, flags=("nsw",))
-    return builder.gep(data, [offset], inbounds=True, source_etype=I8)
+            place = b.add(b.mul(place, array.extent(b, axis)), indices[axis])
+        return b.offset(data, place, element)
+    outer = indices[:-1] if array.layout is Layout.UNIT else indices
+    for axis, index in enumerate(outer):
+        data = b.offset(data, b.mul(index, array.stride(b, axis)))
+    return data if array.layout is Layout.STRIDED else b.offset(data, indices[-1], element)

@@ -1,13 +1,14 @@
-"""From the text of a module to an address to call: LLVM's optimizer, a JIT, and an object cache.
+"""From a module to an address to call: LLVM's optimizer, an object cache, a loader.
 
 Objects are kept on disk under a key of the text, the versions, the processor and the options.
-Before code is loaded, every external symbol is checked against a list: an unknown one would end the
-process.
+Before code is generated, every external symbol is checked against a list: an unknown one would end
+the process when it is loaded.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -17,17 +18,32 @@ from llvmlite import binding
 
 from sparsejit.backends.disk_cache import digest, read_entry, write_entry
 from sparsejit.backends.llvm._functions import EXTERNAL
+from sparsejit.backends.llvm._module import Emitted
 from sparsejit.errors import BackendError
 
 __all__ = ["Loaded", "load_module"]
 
-_LOCK = threading.RLock()
 _KIND = "llvm"
+_BUG = "this is a bug of sparsejit; please report it with the program"
 
 
-@dataclass(frozen=True)
+class _Lock:
+    """One thread at a time uses LLVM; in a forked process nobody holds the lock."""
+
+    lock = threading.RLock()
+
+
+def _forget_holder() -> None:
+    _Lock.lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_holder)
+
+
+@dataclass(frozen=True, slots=True)
 class Loaded:
-    """The address of ``entry``; the engine lives as long as this object does."""
+    """The address of the entry; the code lives as long as ``engine`` does."""
 
     address: int
     was_cached: bool
@@ -40,76 +56,69 @@ def _initialize() -> None:
     binding.initialize_native_asmprinter()
 
 
+@functools.cache
+def _host() -> tuple[str, str]:
+    return binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
+
+
 def _machine() -> Any:
     """Return a new target machine: an engine takes possession of the one it is made with."""
     _initialize()
+    name, features = _host()
     return binding.Target.from_default_triple().create_target_machine(
-        cpu=binding.get_host_cpu_name(),
-        features=_features(),
-        opt=3,
-        codemodel="jitdefault",
-        jit=True,
+        cpu=name, features=features, opt=2, codemodel="jitdefault", jit=True
     )
-
-
-@functools.cache
-def _features() -> str:
-    return binding.get_host_cpu_features().flatten()
 
 
 @functools.cache
 def _environment() -> tuple[str, ...]:
     version = ".".join(map(str, binding.llvm_version_info))
-    return metadata.version("llvmlite"), version, binding.get_host_cpu_name(), _features()
+    return metadata.version("llvmlite"), version, *_host()
 
 
-def _optimized(text: str) -> Any:
+def _compiled(text: str) -> bytes:
+    """Return the object of a module."""
     try:
         module = binding.parse_assembly(text)
         module.verify()
     except RuntimeError as error:
-        raise BackendError(
-            f"LLVM refuses a generated module: {str(error).splitlines()[0]}",
-            hint="this is a bug of sparsejit; please report it with the program",
-        ) from error
-    tuning = binding.PipelineTuningOptions(speed_level=3)
+        message = f"LLVM refuses a generated module: {' '.join(str(error).split())}"
+        raise BackendError(message, hint=_BUG) from error
+    machine = _machine()
+    tuning = binding.PipelineTuningOptions(speed_level=2)
     tuning.loop_vectorization = True
-    builder = binding.create_pass_builder(_machine(), tuning)
+    tuning.loop_unrolling = True
+    builder = binding.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)
-    _check_symbols(module)
-    return module
+    content: bytes = machine.emit_object(module)
+    return content
 
 
-def _check_symbols(module: Any) -> None:
-    unknown = sorted(
-        function.name
-        for function in module.functions
-        if function.is_declaration
-        and not function.name.startswith("llvm.")
-        and function.name not in EXTERNAL
-    )
+def _check_symbols(external: tuple[str, ...]) -> None:
+    unknown = sorted(set(external) - EXTERNAL)
     if unknown:
         raise BackendError(
             f"generated code calls {', '.join(unknown)}, which is not on the list of what it may",
-            hint="this is a bug of sparsejit; please report it with the program",
+            hint=_BUG,
         )
 
 
-def load_module(text: str, *, cache: bool) -> Loaded:
-    """Compile ``text`` (or take its object from the disk cache) and load it.
+def load_module(emitted: Emitted, entry: str, *, cache: bool) -> Loaded:
+    """Compile a module (or take its object from the disk cache) and load it.
 
     Raises ``BackendError`` where LLVM refuses the text or it has an unknown symbol.
     """
-    with _LOCK:
-        key = digest(text, *_environment())
+    _check_symbols(emitted.external)
+    with _Lock.lock:
+        key = digest(emitted.text, *_environment())
         stored = read_entry(_KIND, key) if cache else None
-        module = binding.parse_assembly(text) if stored is not None else _optimized(text)
-        engine = binding.create_mcjit_compiler(module, _machine())
-
-        def keep(_: Any, content: bytes) -> None:
-            if cache and stored is None:
-                write_entry(_KIND, key, content)
-
-        engine.set_object_cache(keep, lambda _: stored)
+        content = _compiled(emitted.text) if stored is None else stored
+        engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _machine())
+        engine.add_object_file(binding.ObjectFileRef.from_data(content))
         engine.finalize_object()
-        return Loaded(engine.get_function_address("entry"), stored is not None, engine)
+        address = engine.get_function_address(entry)
+        if not address:
+            raise BackendError(f"an object has no function {entry}", hint=_BUG)
+        if cache and stored is None:
+            write_entry(_KIND, key, content)
+        return Loaded(address, stored is not None, engine)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from llvmlite import ir
-
 from sparsejit.backends.llvm._arithmetic import Arithmetic
 from sparsejit.backends.llvm._arrays import Array, address
 from sparsejit.backends.llvm._functions import Functions
-from sparsejit.backends.llvm._types import I64, constant, in_memory, in_register
+from sparsejit.backends.llvm._text import Builder, Value, integer
+from sparsejit.backends.llvm._types import constant, half_constant, in_memory, in_register
 from sparsejit.ir.loop_walk import all_expressions, expr_dtype
 from sparsejit.ir.loops import (
     Binary,
@@ -23,12 +22,13 @@ from sparsejit.ir.loops import (
     Unary,
     Var,
 )
-from sparsejit.ir.ops import BinaryOp
-from sparsejit.ir.types import INDEX, DType
+from sparsejit.ir.scalar import Const
+from sparsejit.ir.types import DType
 
-__all__ = ["Expressions"]
+__all__ = ["CONTRACTED", "Expressions"]
 
-_NO_WRAP = {BinaryOp.ADD: "add", BinaryOp.SUB: "sub", BinaryOp.MUL: "mul"}
+CONTRACTED = "contract"
+"""The flag of products that may be computed together with the sum they go into."""
 
 
 class Expressions:
@@ -37,24 +37,24 @@ class Expressions:
     ``values`` has variables that never change, ``slots`` the stack slots of those that do.
     """
 
-    def __init__(self, builder: ir.IRBuilder, functions: Functions) -> None:
+    def __init__(self, builder: Builder, functions: Functions) -> None:
         self.builder = builder
         self.functions = functions
         self.arithmetic = Arithmetic(builder, functions)
-        self.values: dict[str, ir.Value] = {}
-        self.slots: dict[str, ir.Value] = {}
+        self.values: dict[str, Value] = {}
+        self.slots: dict[str, Value] = {}
         self.arrays: dict[str, Array] = {}
 
-    def value(self, expr: Expr, flags: tuple[str, ...] = ()) -> ir.Value:
+    def value(self, expr: Expr, flags: str = "") -> Value:  # noqa: C901 - one case for each kind
         """Return ``expr`` in a register; ``flags`` are fast-math flags of its outermost sums."""
         b = self.builder
         match expr:
             case Var(name, dtype):
                 if name in self.values:
                     return self.values[name]
-                return b.load(self.slots[name], typ=in_register(dtype))
+                return b.load(self.slots[name], in_register(dtype), 8)
             case Lit(const):
-                return constant(const)
+                return self.constant(const)
             case Load(memref, indices):
                 return self._load(self.arrays[memref.name], indices)
             case DimOf(memref, axis):
@@ -63,8 +63,9 @@ class Expressions:
                 return self.arithmetic.unary(op, self.value(operand), expr_dtype(operand))
             case Cast(operand, dtype):
                 return self.arithmetic.cast(self.value(operand), expr_dtype(operand), dtype)
-            case Binary():
-                return self._binary(expr, flags)
+            case Binary(op, lhs, rhs, _):
+                sides = self.value(lhs, flags), self.value(rhs, flags)
+                return self.arithmetic.binary(op, *sides, expr_dtype(lhs), flags)
             case Select():
                 return self._select(expr)
             case Search():
@@ -72,74 +73,65 @@ class Expressions:
             case _:
                 assert_never(expr)
 
-    def _load(self, array: Array, indices: tuple[Expr, ...]) -> ir.Value:
-        where = address(self.builder, array, [self.value(index) for index in indices])
+    def constant(self, const: Const) -> Value:
+        """Return a constant of any dtype."""
+        return constant(const) if const.dtype is const.dtype.compute else half_constant(const)
+
+    def place(self, array: Array, indices: tuple[Expr, ...]) -> Value:
+        """Return the address of an element."""
+        return address(self.builder, array, [self.value(index) for index in indices])
+
+    def _load(self, array: Array, indices: tuple[Expr, ...]) -> Value:
+        return self.load_at(array, self.place(array, indices))
+
+    def load_at(self, array: Array, where: Value) -> Value:
+        """Return the element of an array that lies at an address."""
         dtype = array.memref.dtype
-        loaded = self.builder.load(where, typ=in_memory(dtype), align=max(dtype.real.bits // 8, 1))
+        loaded = self.builder.load(where, in_memory(dtype), array.align)
         if dtype is DType.BOOL:
-            return self.builder.icmp_unsigned("!=", loaded, ir.Constant(loaded.type, 0))
+            return self.builder.compare("ne", loaded, integer(0, "i8"))
         return loaded
 
-    def store(self, array: Array, indices: tuple[Expr, ...], value: ir.Value) -> None:
+    def store(self, array: Array, indices: tuple[Expr, ...], value: Value) -> None:
         """Store ``value`` (in a register, of the array's dtype) in an element."""
-        where = address(self.builder, array, [self.value(index) for index in indices])
-        dtype = array.memref.dtype
-        if dtype is DType.BOOL:
-            value = self.builder.zext(value, in_memory(dtype))
-        self.builder.store(value, where, align=max(dtype.real.bits // 8, 1))
+        self.store_at(array, self.place(array, indices), value)
 
-    def _binary(self, expr: Binary, flags: tuple[str, ...]) -> ir.Value:
-        dtype = expr_dtype(expr.lhs)
-        lhs, rhs = self.value(expr.lhs, flags), self.value(expr.rhs, flags)
-        if dtype is INDEX and expr.op in _NO_WRAP and _is_index(expr):
-            return getattr(self.builder, _NO_WRAP[expr.op])(lhs, rhs, flags=("nsw",))
-        return self.arithmetic.binary(expr.op, lhs, rhs, dtype, flags)
+    def store_at(self, array: Array, where: Value, value: Value) -> None:
+        """Store ``value`` in the element of an array that lies at an address."""
+        if array.memref.dtype is DType.BOOL:
+            value = self.builder.cast("zext", value, "i8")
+        self.builder.store(value, where, array.align)
 
-    def _select(self, expr: Select) -> ir.Value:
+    def _select(self, expr: Select) -> Value:
         """Choose; sides that load are evaluated in a block of their own, others on both ways."""
         b = self.builder
         condition = self.value(expr.condition)
         sides = (expr.then, expr.orelse)
         if not any(isinstance(i, Load | Search) for side in sides for i in all_expressions(side)):
             return b.select(condition, self.value(expr.then), self.value(expr.orelse))
-        then, orelse = b.append_basic_block("then"), b.append_basic_block("orelse")
-        end = b.append_basic_block("chosen")
-        b.cbranch(condition, then, orelse)
+        then, orelse, end = b.new_block("then"), b.new_block("orelse"), b.new_block("chosen")
+        b.branch_if(condition, then, orelse)
         incoming = []
         for block, side in zip((then, orelse), sides, strict=True):
-            b.position_at_end(block)
+            b.place(block)
             value = self.value(side)
             incoming.append((value, b.block))
             b.branch(end)
-        b.position_at_end(end)
+        b.place(end)
         chosen = b.phi(incoming[0][0].type)
         for value, block in incoming:
-            chosen.add_incoming(value, block)
-        return chosen
+            chosen.add(value, block)
+        return chosen.value
 
-    def _search(self, expr: Search) -> ir.Value:
+    def _search(self, expr: Search) -> Value:
         b = self.builder
         array = self.arrays[expr.coordinates.name]
         dtype = array.memref.dtype
         function = self.functions.search(
-            in_memory(dtype),
-            dtype.is_signed_integer,
-            expr.ordered,  # type: ignore[arg-type]
+            in_memory(dtype), is_signed=dtype.is_signed_integer, ordered=expr.ordered
         )
         data = array.data(b)
         if expr.column is not None:
-            offset = b.mul(array.stride(b, 1), ir.Constant(I64, expr.column))
-            data = b.gep(data, [offset], source_etype=ir.IntType(8))
+            data = b.offset(data, b.mul(array.stride(b, 1), expr.column))
         bounds = [self.value(part) for part in (expr.lower, expr.upper, expr.key)]
         return b.call(function, [data, array.stride(b, 0), *bounds])
-
-
-def _is_index(expr: Binary) -> bool:
-    """Whether an int64 operation is index arithmetic, which never wraps.
-
-    Elements of int64 tensors may wrap; an expression over loads of int64 values is not known to be
-    an index, one over variables, constants and extents is.
-    """
-    return not any(
-        isinstance(inner, Load) and inner.memref.dtype is INDEX for inner in all_expressions(expr)
-    )

@@ -1,4 +1,4 @@
-"""Small functions that generated code calls: searches, conversions, integer arithmetic, libm.
+"""Small functions that generated code calls: searches, growth, 16-bit floats, libm.
 
 Each is added to a module when first asked for; all are internal but those of the C library, whose
 names are in ``EXTERNAL``: nothing else may stay undefined, or loading would end the process.
@@ -8,210 +8,253 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from llvmlite import ir
-
-from sparsejit.backends.llvm._types import I16, I64
+from sparsejit.backends.llvm._text import (
+    Builder,
+    Callee,
+    Module,
+    Value,
+    integer,
+    lanes_of,
+    scalar_of,
+)
+from sparsejit.backends.llvm._types import real
 from sparsejit.ir.types import DType
 
 __all__ = ["EXTERNAL", "Functions"]
 
-I8, I32 = ir.IntType(8), ir.IntType(32)
-F32, F64 = ir.FloatType(), ir.DoubleType()
-POINTER = ir.PointerType()
+_MATH = [
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "cbrt",
+    "cos",
+    "cosh",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "sin",
+    "sinh",
+    "tan",
+    "tanh",
+    "pow",
+    "fmod",
+    "hypot",
+    "atan2",
+]
+_MEMORY = ("malloc", "realloc", "free")
 
-_MATH = (
-    "acos acosh asin asinh atan atanh cbrt cos cosh exp exp2 expm1 log log10 log1p log2 sin sinh "
-    "tan tanh pow fmod hypot atan2"
-).split()
-
-EXTERNAL = frozenset(
-    ["malloc", "calloc", "realloc", "free", "memcpy", "memset", *_MATH, *(f"{n}f" for n in _MATH)]
-)
+EXTERNAL = frozenset([*_MEMORY, *_MATH, *(f"{name}f" for name in _MATH)])
 """Every external symbol that generated code may have: of the C library and its mathematics."""
+
+# What LLVM itself makes calls of, for loops that copy or fill.
+EXTERNAL |= {"memcpy", "memmove", "memset"}
+
+_PURE = "nounwind willreturn memory(none)"
 
 
 class Functions:
     """The functions that a module has or declares, by name."""
 
-    def __init__(self, module: ir.Module) -> None:
+    def __init__(self, module: Module) -> None:
         self.module = module
 
-    def _get(self, name: str, kind: ir.FunctionType) -> ir.Function:
-        found = self.module.globals.get(name)
-        return found if found is not None else ir.Function(self.module, kind, name)
+    def malloc(self) -> Callee:
+        """Return ``malloc(size)``."""
+        return self.module.declare("malloc", "ptr", ["i64"])
 
-    def external(self, name: str, result: ir.Type, *operands: ir.Type) -> ir.Function:
-        """Return the declaration of a function of the C library."""
-        assert name in EXTERNAL
-        return self._get(name, ir.FunctionType(result, operands))
+    def realloc(self) -> Callee:
+        """Return ``realloc(memory, size)``."""
+        return self.module.declare("realloc", "ptr", ["ptr", "i64"])
 
-    def math(self, name: str, real: ir.Type, operands: int = 1) -> ir.Function:
-        """Return libm's function for ``real``: ``exp`` or ``expf``."""
-        suffix = "f" if real == F32 else ""
-        return self.external(name + suffix, real, *[real] * operands)
+    def free(self) -> Callee:
+        """Return ``free(memory)``."""
+        return self.module.declare("free", "void", ["ptr"])
 
-    def intrinsic(self, name: str, result: ir.Type, *operands: ir.Type) -> ir.Function:
+    def math(self, name: str, kind: str, operands: int = 1) -> Callee:
+        """Return libm's function for ``float`` or ``double``: ``expf`` or ``exp``."""
+        suffix = "f" if kind == "float" else ""
+        assert name + suffix in EXTERNAL
+        return self.module.declare(name + suffix, kind, [kind] * operands, _PURE)
+
+    def intrinsic(self, name: str, result: str, *operands: str) -> Callee:
         """Return an intrinsic by its full name, such as ``llvm.sqrt.f64``."""
-        return self._get(name, ir.FunctionType(result, operands))
+        return self.module.declare(name, result, operands)
 
-    def _define(
-        self, name: str, kind: ir.FunctionType, body: Callable[[ir.IRBuilder, ir.Function], None]
-    ) -> ir.Function:
-        found = self.module.globals.get(name)
+    def overloaded(self, name: str, kind: str, operands: int = 1) -> Callee:
+        """Return an intrinsic of real floats or vectors of them: ``sqrt`` gives its function."""
+        element = "f32" if scalar_of(kind) == "float" else "f64"
+        lanes = lanes_of(kind)
+        suffix = element if lanes == 1 else f"v{lanes}{element}"
+        return self.module.declare(f"llvm.{name}.{suffix}", kind, [kind] * operands)
+
+    def define(
+        self,
+        name: str,
+        result: str,
+        operands: list[str],
+        body: Callable[[Builder], None],
+        suffix: str = "",
+    ) -> Callee:
+        """Return an internal function; ``body`` writes it when it is first asked for."""
+        found = self.module.defined(name)
         if found is not None:
             return found
-        made = ir.Function(self.module, kind, name)
-        made.linkage = "internal"
-        body(ir.IRBuilder(made.append_basic_block()), made)
-        return made
+        function = self.module.define(name, result, operands, suffix=suffix)
+        builder = Builder(function)
+        body(builder)
+        builder.finish()
+        return function.callee
+
+    # ------------------------------------------------------------ memory
+
+    def grow(self) -> Callee:
+        """Return ``grow(memory, room, count, size)``: memory (null if none) and its new room.
+
+        The room doubles, and holds more than ``count`` elements of ``size`` bytes.
+        """
+        return self.define(
+            "grow", "{ptr, i64}", ["ptr", "i64", "i64", "i64"], self._grow, "cold noinline nounwind"
+        )
+
+    def _grow(self, b: Builder) -> None:
+        memory, room, count, size = b.function.params
+        twice, least = b.add(room, room), b.add(count, 16)
+        larger = b.select(b.compare("sgt", twice, least), twice, least)
+        made = b.call(self.realloc(), [memory, b.mul(larger, size)])
+        b.ret(b.pair(made, larger))
 
     # ------------------------------------------------------------ 16-bit floats
 
-    def widen(self, dtype: DType) -> ir.Function:
+    def widen(self, dtype: DType) -> Callee:
         """Return the function from the bits of a 16-bit float to float32."""
         body = _widen_bfloat if dtype is DType.BFLOAT16 else _widen_half
-        return self._define(f"widen_{dtype.value}", ir.FunctionType(F32, [I16]), body)
+        return self.define(f"widen_{dtype.value}", "float", ["i16"], body, "alwaysinline")
 
-    def narrow(self, dtype: DType) -> ir.Function:
+    def narrow(self, dtype: DType) -> Callee:
         """Return the function from float32 to the bits of a 16-bit float, rounding to even."""
         body = _narrow_bfloat if dtype is DType.BFLOAT16 else _narrow_half
-        return self._define(f"narrow_{dtype.value}", ir.FunctionType(I16, [F32]), body)
+        return self.define(f"narrow_{dtype.value}", "i16", ["float"], body, "alwaysinline")
 
     # ------------------------------------------------------------ searches
 
-    def search(self, element: ir.IntType, signed: bool, ordered: bool) -> ir.Function:
+    def search(self, element: str, *, is_signed: bool, ordered: bool) -> Callee:
         """Return ``search(coordinates, stride, lower, upper, key)``: the position of key or -1."""
-        name = f"search_{'i' if signed else 'u'}{element.width}{'' if ordered else '_unordered'}"
-        kind = ir.FunctionType(I64, [POINTER, I64, I64, I64, I64])
+        sign = "s" if is_signed else "u"
+        name = f"search_{sign}{element[1:]}{'' if ordered else '_unordered'}"
         body = _binary_search if ordered else _linear_search
-
-        def write(builder: ir.IRBuilder, function: ir.Function) -> None:
-            body(builder, function, element, signed)
-
-        return self._define(name, kind, write)
+        extend = "sext" if is_signed else "zext"
+        operands = ["ptr", "i64", "i64", "i64", "i64"]
+        return self.define(name, "i64", operands, lambda b: body(b, element, extend))
 
 
-def _int(value: int, kind: ir.IntType = I64) -> ir.Constant:
-    return ir.Constant(kind, value)
+def _element(b: Builder, at: Value, element: str, extend: str) -> Value:
+    coordinates, stride = b.function.params[:2]
+    address = b.offset(coordinates, b.mul(at, stride))
+    loaded = b.load(address, element, 1)
+    return loaded if element == "i64" else b.cast(extend, loaded, "i64")
 
 
-def _element(
-    builder: ir.IRBuilder, function: ir.Function, at: ir.Value, element: ir.IntType, signed: bool
-) -> ir.Value:
-    address = builder.gep(function.args[0], [builder.mul(at, function.args[1])], source_etype=I8)
-    loaded = builder.load(address, typ=element)
-    if element.width == I64.width:
-        return loaded
-    return builder.sext(loaded, I64) if signed else builder.zext(loaded, I64)
+def _binary_search(b: Builder, element: str, extend: str) -> None:
+    _, _, lower, upper, key = b.function.params
+    test, step, done = b.new_block("test"), b.new_block("step"), b.new_block("done")
+    check, miss = b.new_block("check"), b.new_block("miss")
+    entry = b.block
+    b.branch(test)
+    b.place(test)
+    low, high = b.phi("i64"), b.phi("i64")
+    low.add(lower, entry)
+    high.add(upper, entry)
+    b.branch_if(b.compare("slt", low.value, high.value), step, done)
+    b.place(step)
+    middle = b.op("lshr", b.add(low.value, high.value), integer(1))
+    less = b.compare("slt", _element(b, middle, element, extend), key)
+    low.add(b.select(less, b.add(middle, 1), low.value), step)
+    high.add(b.select(less, high.value, middle), step)
+    b.branch(test)
+    b.place(done)
+    b.branch_if(b.compare("slt", low.value, upper), check, miss)
+    b.place(check)
+    same = b.compare("eq", _element(b, low.value, element, extend), key)
+    b.ret(b.select(same, low.value, integer(-1)))
+    b.place(miss)
+    b.ret(integer(-1))
 
 
-def _binary_search(
-    builder: ir.IRBuilder, function: ir.Function, element: ir.IntType, signed: bool
-) -> None:
-    _, _, lower, upper, key = function.args
-    entry = builder.block
-    test = function.append_basic_block("test")
-    step = function.append_basic_block("step")
-    done = function.append_basic_block("done")
-    check = function.append_basic_block("check")
-    end = function.append_basic_block("end")
-    builder.branch(test)
-    builder.position_at_end(test)
-    low, high = builder.phi(I64), builder.phi(I64)
-    low.add_incoming(lower, entry)
-    high.add_incoming(upper, entry)
-    builder.cbranch(builder.icmp_signed("<", low, high), step, done)
-    builder.position_at_end(step)
-    middle = builder.ashr(builder.add(low, high), _int(1))
-    found = _element(builder, function, middle, element, signed)
-    less = builder.icmp_signed("<", found, key)
-    low.add_incoming(builder.select(less, builder.add(middle, _int(1)), low), step)
-    high.add_incoming(builder.select(less, high, middle), step)
-    builder.branch(test)
-    builder.position_at_end(done)
-    builder.cbranch(builder.icmp_signed("<", low, upper), check, end)
-    builder.position_at_end(check)
-    same = builder.icmp_signed("==", _element(builder, function, low, element, signed), key)
-    result = builder.select(same, low, _int(-1))
-    builder.branch(end)
-    builder.position_at_end(end)
-    answer = builder.phi(I64)
-    answer.add_incoming(result, check)
-    answer.add_incoming(_int(-1), done)
-    builder.ret(answer)
+def _linear_search(b: Builder, element: str, extend: str) -> None:
+    _, _, lower, upper, key = b.function.params
+    test, step, after = b.new_block("test"), b.new_block("step"), b.new_block("after")
+    hit, miss = b.new_block("hit"), b.new_block("miss")
+    entry = b.block
+    b.branch(test)
+    b.place(test)
+    at = b.phi("i64")
+    at.add(lower, entry)
+    b.branch_if(b.compare("slt", at.value, upper), step, miss)
+    b.place(step)
+    found = _element(b, at.value, element, extend)
+    b.branch_if(b.compare("eq", found, key), hit, after)
+    b.place(after)
+    at.add(b.add(at.value, 1), after)
+    b.branch(test)
+    b.place(hit)
+    b.ret(at.value)
+    b.place(miss)
+    b.ret(integer(-1))
 
 
-def _linear_search(
-    builder: ir.IRBuilder, function: ir.Function, element: ir.IntType, signed: bool
-) -> None:
-    _, _, lower, upper, key = function.args
-    entry = builder.block
-    test = function.append_basic_block("test")
-    step = function.append_basic_block("step")
-    after = function.append_basic_block("after")
-    hit = function.append_basic_block("hit")
-    miss = function.append_basic_block("miss")
-    builder.branch(test)
-    builder.position_at_end(test)
-    at = builder.phi(I64)
-    at.add_incoming(lower, entry)
-    builder.cbranch(builder.icmp_signed("<", at, upper), step, miss)
-    builder.position_at_end(step)
-    found = _element(builder, function, at, element, signed)
-    builder.cbranch(builder.icmp_signed("==", found, key), hit, after)
-    builder.position_at_end(after)
-    at.add_incoming(builder.add(at, _int(1)), after)
-    builder.branch(test)
-    builder.position_at_end(hit)
-    builder.ret(at)
-    builder.position_at_end(miss)
-    builder.ret(_int(-1))
+def _i32(value: int) -> Value:
+    return integer(value, "i32")
 
 
-def _widen_bfloat(builder: ir.IRBuilder, function: ir.Function) -> None:
-    wide = builder.shl(builder.zext(function.args[0], I32), _int(16, I32))
-    builder.ret(builder.bitcast(wide, F32))
+def _widen_bfloat(b: Builder) -> None:
+    wide = b.op("shl", b.cast("zext", b.function.params[0], "i32"), _i32(16))
+    b.ret(b.cast("bitcast", wide, "float"))
 
 
-def _narrow_bfloat(builder: ir.IRBuilder, function: ir.Function) -> None:
-    bits = builder.bitcast(function.args[0], I32)
-    odd = builder.and_(builder.lshr(bits, _int(16, I32)), _int(1, I32))
-    rounded = builder.add(bits, builder.add(odd, _int(0x7FFF, I32)))
-    nan = builder.fcmp_unordered("uno", function.args[0], function.args[0])
-    quiet = builder.or_(bits, _int(0x400000, I32))
-    chosen = builder.select(nan, quiet, rounded)
-    builder.ret(builder.trunc(builder.lshr(chosen, _int(16, I32)), I16))
+def _narrow_bfloat(b: Builder) -> None:
+    (value,) = b.function.params
+    bits = b.cast("bitcast", value, "i32")
+    odd = b.op("and", b.op("lshr", bits, _i32(16)), _i32(1))
+    rounded = b.op("lshr", b.op("add", bits, b.op("add", odd, _i32(0x7FFF))), _i32(16))
+    sign = b.op("and", b.op("lshr", bits, _i32(16)), _i32(0x8000))
+    chosen = b.select(b.compare("uno", value, value), b.op("or", sign, _i32(0x7FC0)), rounded)
+    b.ret(b.cast("trunc", chosen, "i16"))
 
 
-def _widen_half(builder: ir.IRBuilder, function: ir.Function) -> None:
+def _widen_half(b: Builder) -> None:
     """Shift exponent and fraction into place and scale by 2**112; infinities need all ones."""
-    bits = builder.zext(function.args[0], I32)
-    sign = builder.shl(builder.and_(bits, _int(0x8000, I32)), _int(16, I32))
-    shifted = builder.shl(builder.and_(bits, _int(0x7FFF, I32)), _int(13, I32))
-    scaled = builder.fmul(builder.bitcast(shifted, F32), ir.Constant(F32, 2.0**112))
-    special = builder.icmp_unsigned(">=", shifted, _int(0x7C00 << 13, I32))
-    all_ones = builder.or_(builder.bitcast(scaled, I32), _int(0x7F800000, I32))
-    magnitude = builder.select(special, all_ones, builder.bitcast(scaled, I32))
-    builder.ret(builder.bitcast(builder.or_(magnitude, sign), F32))
+    bits = b.cast("zext", b.function.params[0], "i32")
+    sign = b.op("shl", b.op("and", bits, _i32(0x8000)), _i32(16))
+    shifted = b.op("shl", b.op("and", bits, _i32(0x7FFF)), _i32(13))
+    scaled = b.op("fmul", b.cast("bitcast", shifted, "float"), real(2.0**112, "float"))
+    scaled = b.cast("bitcast", scaled, "i32")
+    special = b.compare("uge", shifted, _i32(0x7C00 << 13))
+    magnitude = b.select(special, b.op("or", shifted, _i32(0x7F800000)), scaled)
+    b.ret(b.cast("bitcast", b.op("or", magnitude, sign), "float"))
 
 
-def _narrow_half(builder: ir.IRBuilder, function: ir.Function) -> None:
+def _narrow_half(b: Builder) -> None:
     """Normal numbers round by an integer addition, subnormal ones by adding 0.5."""
-    bits = builder.bitcast(function.args[0], I32)
-    sign = builder.and_(builder.lshr(bits, _int(16, I32)), _int(0x8000, I32))
-    magnitude = builder.and_(bits, _int(0x7FFFFFFF, I32))
-    odd = builder.and_(builder.lshr(magnitude, _int(13, I32)), _int(1, I32))
-    bias = builder.add(magnitude, builder.add(_int(0xC8000FFF, I32), odd))
-    normal = builder.lshr(bias, _int(13, I32))
-    half = builder.fadd(builder.bitcast(magnitude, F32), ir.Constant(F32, 0.5))
-    tiny = builder.sub(builder.bitcast(half, I32), _int(0x3F000000, I32))
-    nan = builder.icmp_unsigned(">", magnitude, _int(0x7F800000, I32))
-    large = builder.icmp_unsigned(">=", magnitude, _int(0x47800000, I32))
-    payload = builder.or_(
-        builder.and_(builder.lshr(magnitude, _int(13, I32)), _int(0x3FF, I32)), _int(0x7E00, I32)
-    )
-    special = builder.select(nan, payload, _int(0x7C00, I32))
-    small = builder.icmp_unsigned("<", magnitude, _int(0x38800000, I32))
-    finite = builder.select(small, tiny, normal)
-    chosen = builder.select(large, special, finite)
-    builder.ret(builder.trunc(builder.or_(chosen, sign), I16))
+    bits = b.cast("bitcast", b.function.params[0], "i32")
+    sign = b.op("and", b.op("lshr", bits, _i32(16)), _i32(0x8000))
+    magnitude = b.op("and", bits, _i32(0x7FFFFFFF))
+    odd = b.op("and", b.op("lshr", magnitude, _i32(13)), _i32(1))
+    bias = b.op("add", magnitude, b.op("add", odd, _i32(0xC8000FFF)))
+    normal = b.op("lshr", bias, _i32(13))
+    half = b.op("fadd", b.cast("bitcast", magnitude, "float"), real(0.5, "float"))
+    tiny = b.op("sub", b.cast("bitcast", half, "i32"), _i32(0x3F000000))
+    payload = b.op("and", b.op("lshr", magnitude, _i32(13)), _i32(0x3FF))
+    nan = b.compare("ugt", magnitude, _i32(0x7F800000))
+    special = b.select(nan, b.op("or", payload, _i32(0x7E00)), _i32(0x7C00))
+    small = b.compare("ult", magnitude, _i32(0x38800000))
+    finite = b.select(small, tiny, normal)
+    large = b.compare("uge", magnitude, _i32(0x47800000))
+    chosen = b.select(large, special, finite)
+    b.ret(b.cast("trunc", b.op("or", chosen, sign), "i16"))

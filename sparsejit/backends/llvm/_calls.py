@@ -1,0 +1,306 @@
+"""Calling a compiled function: from Python objects to a block of words, and back to arrays.
+
+In: the arguments of a kernel. Out: its results. Arrays travel as the addresses of their objects,
+whose fields generated code reads itself. Results whose extents are known beforehand are made by
+NumPy; the others come from the function, and are freed with the last array that shows them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsejit.backends._arguments import numpy_dtype
+from sparsejit.backends.llvm._arrays import Layout
+from sparsejit.backends.llvm._module import OBJECT_HEAD, preallocated
+from sparsejit.errors import TensorTypeError
+from sparsejit.ir.loop_walk import all_statements, result_memrefs
+from sparsejit.ir.loops import Binary, Expr, Lit, LoopFunc, Memref, Var, View
+from sparsejit.ir.ops import BinaryOp
+from sparsejit.ir.types import DType
+
+__all__ = ["Arguments", "Results", "object_layout_is_known"]
+
+_BEHAVED = 0x101
+"""The flags of an array that is contiguous and aligned."""
+_ALIGNED = 0x100
+_FORMATS = {
+    DType.BOOL: "?7x8x", DType.INT8: "b7x8x", DType.INT16: "h6x8x", DType.INT32: "i4x8x",
+    DType.INT64: "q8x", DType.UINT8: "B7x8x", DType.UINT16: "H6x8x", DType.UINT32: "I4x8x",
+    DType.UINT64: "Q8x", DType.FLOAT16: "H6x8x", DType.BFLOAT16: "H6x8x", DType.FLOAT32: "f4x8x",
+    DType.FLOAT64: "d8x", DType.COMPLEX64: "ff8x", DType.COMPLEX128: "dd",
+}  # fmt: skip
+
+
+def object_layout_is_known() -> bool:
+    """Whether arrays have their fields where generated code looks for them."""
+    probe = np.empty((3, 5), np.int16)[::2]
+    base = id(probe) + OBJECT_HEAD
+    words = (ctypes.c_int64 * 4).from_address(base)
+    if words[0] != probe.ctypes.data or words[1] & 0xFFFFFFFF != probe.ndim:
+        return False
+    shape = tuple((ctypes.c_int64 * 2).from_address(words[2]))
+    return shape == probe.shape and tuple((ctypes.c_int64 * 2).from_address(words[3])) == (
+        probe.strides
+    )
+
+
+class Arguments:
+    """The parameters of a function: how their arguments are checked and laid down in a block."""
+
+    __slots__ = ("_arrays", "_count", "_dtypes", "_func", "_others", "_ranks")
+
+    def __init__(self, func: LoopFunc) -> None:
+        self._func = func
+        places = range(len(func.params))
+        self._count = len(func.params)
+        self._arrays = [place for place in places if isinstance(func.params[place], Memref)]
+        self._others = [
+            place
+            for place in places
+            if isinstance(func.params[place], Var) and func.params[place].dtype is not DType.INT64
+        ]
+        self._dtypes = [numpy_dtype(param.dtype) for param in func.params]
+        self._ranks = [param.rank if isinstance(param, Memref) else -1 for param in func.params]
+
+    @property
+    def format(self) -> str:
+        """The layout of the words, in the notation of ``struct``."""
+        return "".join(
+            "q" if isinstance(param, Memref) else _FORMATS[param.dtype]
+            for param in self._func.params
+        )
+
+    def words(self, arguments: Sequence[object]) -> tuple[list[Any], tuple[int, ...]]:
+        """Return what is packed, and the flags of the arrays.
+
+        Raises ``TensorTypeError`` for an array of another dtype or rank than its parameter.
+        """
+        if len(arguments) != self._count:
+            raise TensorTypeError(f"the kernel takes {self._count} arguments, not {len(arguments)}")
+        packed: list[Any] = list(arguments)
+        flags: list[int] = []
+        dtypes, ranks = self._dtypes, self._ranks
+        for place in self._arrays:
+            array: Any = arguments[place]
+            if (
+                type(array) is not np.ndarray
+                or array.dtype is not dtypes[place]
+                or array.ndim != ranks[place]
+            ):
+                self._check(place, array)
+            flags.append(array.flags.num)
+            packed[place] = id(array)
+        for place in self._others:
+            packed[place] = _scalar(arguments[place], self._dtypes[place])
+        if self._others:
+            packed = _flattened(packed)
+        return packed, tuple(flags)
+
+    def _check(self, place: int, array: object) -> None:
+        param, dtype = self._func.params[place], self._dtypes[place]
+        if not isinstance(array, np.ndarray):
+            raise TensorTypeError(
+                f"'{param.name}' must be an array, not of type {type(array).__name__}"
+            )
+        if array.dtype != dtype or array.ndim != self._ranks[place]:
+            raise TensorTypeError(
+                f"'{param.name}' must be an array of {dtype} and rank {self._ranks[place]}, "
+                f"not of {array.dtype} and rank {array.ndim}"
+            )
+
+    def layouts(self, arguments: Sequence[object]) -> tuple[Layout, ...]:
+        """Return what is known of the strides of each array."""
+        return tuple(_layout(arguments[place]) for place in self._arrays)
+
+
+def _layout(array: Any) -> Layout:
+    if array.flags.num & _BEHAVED == _BEHAVED:
+        return Layout.CONTIGUOUS
+    is_unit = array.flags.num & _ALIGNED and array.ndim and array.strides[-1] == array.itemsize
+    return Layout.UNIT if is_unit else Layout.STRIDED
+
+
+def _scalar(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return what ``struct`` packs for a scalar: for complex numbers a pair."""
+    if dtype.kind == "c":
+        number = dtype.type(value)
+        return float(number.real), float(number.imag)
+    if dtype.itemsize == 2 and dtype.kind not in "iu":
+        return int(dtype.type(value).view(np.uint16))
+    return dtype.type(value)
+
+
+def _flattened(words: Sequence[Any]) -> list[Any]:
+    flat: list[Any] = []
+    for word in words:
+        flat.extend(word) if isinstance(word, tuple) else flat.append(word)
+    return flat
+
+
+# ---------------------------------------------------------------- results
+
+
+class _Memory:
+    """Memory that a kernel allocated: freed when no array shows it any more."""
+
+    __slots__ = ("_address", "_free")
+
+    def __init__(self, address: int, free: Callable[[int], None]) -> None:
+        self._address = address
+        self._free = free
+
+    def __del__(self) -> None:
+        self._free(self._address)
+
+
+class _Window:
+    """An array over foreign memory, in NumPy's array interface; keeps ``owner`` alive."""
+
+    __slots__ = ("__array_interface__", "_owner")
+
+    def __init__(self, interface: dict[str, object], owner: object) -> None:
+        self.__array_interface__ = interface
+        self._owner = owner
+
+
+class Results:
+    """The results of a function: those to be made before a call, and those it hands out."""
+
+    __slots__ = ("_flat", "_free", "_is_simple", "_made", "_numbers", "_owners", "_params")
+
+    def __init__(self, func: LoopFunc) -> None:
+        self._params = {param.name: place for place, param in enumerate(func.params)}
+        self._made = [
+            (
+                stmt.memref.name,
+                tuple(_evaluator(extent, self._params) for extent in stmt.extents),
+                numpy_dtype(stmt.memref.dtype),
+            )
+            for stmt in preallocated(func)
+        ]
+        self._numbers = {name: number for number, (name, _, _) in enumerate(self._made)}
+        self._owners = _owners(func)
+        self._flat = [memref for memref, _ in self._owners if memref.name not in self._numbers]
+        self._is_simple = not self._flat
+        self._free = ctypes.CDLL(None).free
+        self._free.argtypes = [ctypes.c_void_p]
+        self._free.restype = None
+
+    @property
+    def format(self) -> str:
+        """The layout of the words, in the notation of ``struct``."""
+        return "q" * len(self._made)
+
+    @property
+    def room(self) -> int:
+        """How many words the function writes."""
+        return sum(1 + 2 * memref.rank for memref in self._flat)
+
+    def make(self, arguments: Sequence[Any]) -> list[NDArray[Any]]:
+        """Return new arrays for the results whose extents are known."""
+        return [
+            np.empty([extent(arguments) for extent in extents], dtype)
+            for _, extents, dtype in self._made
+        ]
+
+    def wrapped(
+        self, words: Sequence[int], arguments: Sequence[Any], made: Sequence[NDArray[Any]]
+    ) -> tuple[object, ...]:
+        """Return the result arrays: NumPy's own, views of parameters, or the function's memory."""
+        if self._is_simple:
+            return tuple([made[self._numbers[memref.name]] for memref, _ in self._owners])
+        results: list[object] = []
+        owners: dict[str, object] = {}
+        place = 0
+        for memref, root in self._owners:
+            number = self._numbers.get(memref.name)
+            if number is not None:
+                results.append(made[number])
+                continue
+            rank, address = memref.rank, words[place]
+            shape = tuple(words[place + 1 : place + 1 + rank])
+            strides = tuple(words[place + 1 + rank : place + 1 + 2 * rank])
+            place += 1 + 2 * rank
+            if root not in owners:
+                owners[root] = self._owner(root, address, arguments, made)
+            results.append(_window(address, shape, strides, memref.dtype, owners[root]))
+        return tuple(results)
+
+    def _owner(
+        self, root: str, address: int, arguments: Sequence[Any], made: Sequence[NDArray[Any]]
+    ) -> object:
+        if root in self._params:
+            return arguments[self._params[root]]
+        if root in self._numbers:
+            return made[self._numbers[root]]
+        return _Memory(address, self._free)
+
+
+def _owners(func: LoopFunc) -> list[tuple[Memref, str]]:
+    """Return the result arrays, each with the allocation or parameter whose memory it shows."""
+    base = {
+        stmt.memref.name: stmt.source.name
+        for stmt in all_statements(func.body)
+        if isinstance(stmt, View)
+    }
+    found: list[tuple[Memref, str]] = []
+    for memref in result_memrefs(func):
+        root = memref.name
+        while root in base:
+            root = base[root]
+        found.append((memref, root))
+    return found
+
+
+def _window(
+    address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, owner: object
+) -> NDArray[Any]:
+    kind = numpy_dtype(dtype)
+    if 0 in shape:
+        return np.empty(shape, kind)
+    raw = np.dtype(np.uint16) if kind.itemsize == 2 and kind.kind not in "iu" else kind
+    interface: dict[str, object] = {
+        "data": (address, False),
+        "shape": shape,
+        "strides": strides,
+        "typestr": raw.str,
+        "version": 3,
+    }
+    array = np.asarray(_Window(interface, owner))
+    return array if raw is kind else array.view(kind)
+
+
+# ---------------------------------------------------------------- extents
+
+_INTEGER: dict[BinaryOp, Callable[[int, int], int]] = {
+    BinaryOp.ADD: lambda lhs, rhs: lhs + rhs,
+    BinaryOp.SUB: lambda lhs, rhs: lhs - rhs,
+    BinaryOp.MUL: lambda lhs, rhs: lhs * rhs,
+    BinaryOp.FLOORDIV: lambda lhs, rhs: lhs // rhs if rhs else 0,
+    BinaryOp.REM: lambda lhs, rhs: lhs % rhs if rhs else 0,
+    BinaryOp.MIN: min,
+    BinaryOp.MAX: max,
+}
+
+
+def _evaluator(expr: Expr, params: dict[str, int]) -> Callable[[Sequence[Any]], int]:
+    """Return the function from arguments to the integer that an extent has."""
+    match expr:
+        case Var(name, _):
+            place = params[name]
+            return lambda arguments: int(arguments[place])
+        case Lit(const):
+            assert isinstance(const.value, int)
+            number = const.value
+            return lambda arguments: number
+        case Binary(op, lhs, rhs, _):
+            operation = _INTEGER[op]
+            left, right = _evaluator(lhs, params), _evaluator(rhs, params)
+            return lambda arguments: operation(left(arguments), right(arguments))
+        case other:
+            raise AssertionError(f"{other} is no extent")

@@ -1,0 +1,253 @@
+"""``Assemble`` as loops: level storage from sorted level coordinates, one level at a time.
+
+``slot[e]`` is the slot of entry ``e`` in the storage built so far, ``slots`` their number; at first
+all entries are in the one slot of the root. The support library's ``assembly`` is the same in
+Python. A parent with more entries than slots sets the status.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from sparsejit.backends.llvm._loop_writing import (
+    Names,
+    as_dtype,
+    binary,
+    compare,
+    int_,
+    plus,
+    times,
+)
+from sparsejit.formats import LevelKind
+from sparsejit.ir.loops import (
+    Alloc,
+    Assemble,
+    Assign,
+    Dealloc,
+    Expr,
+    For,
+    If,
+    Let,
+    Lit,
+    Load,
+    Memref,
+    Select,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
+from sparsejit.ir.ops import BinaryOp
+from sparsejit.ir.scalar import Const
+from sparsejit.ir.types import DType
+
+__all__ = ["FULL", "assembly"]
+
+FULL = {
+    LevelKind.STRUCTURED: (2, "a block of a structured level has more entries than slots"),
+    LevelKind.PADDED: (3, "a row of a padded level has more entries than slots"),
+}
+"""The status of a level without room for an entry, and what that means."""
+
+_FALSE = Lit(Const(False, DType.BOOL))
+
+
+def assembly(stmt: Assemble, names: Names, status: Var) -> list[Stmt]:
+    """Return the statements that build the storage; they set ``status`` where it has no room."""
+    return _Assembly(stmt, names, status).statements()
+
+
+class _Assembly:
+    """Builds the levels of one tensor; ``targets`` are the arrays that are not made yet."""
+
+    def __init__(self, stmt: Assemble, names: Names, status: Var) -> None:
+        self._stmt = stmt
+        self._names = names
+        self._status = status
+        self._slot = names.array("slot")
+        self._slots = names.var("slots")
+        self._targets = list(stmt.targets)
+
+    def statements(self) -> list[Stmt]:
+        stmt, e, f = self._stmt, self._var("e"), self._var("e")
+        made: list[Stmt] = [
+            Alloc(self._slot, (stmt.count,)),
+            For(e, int_(0), stmt.count, (Store(self._slot, (e,), int_(0)),)),
+            Let(self._slots, int_(1), mutable=True),
+        ]
+        level = 0
+        while level < stmt.format.num_levels:
+            statements, count = self._level(level)
+            made += statements
+            level += count
+        (values,) = self._targets
+        made.append(Alloc(values, (self._slots,), stmt.fill))
+        put = Store(values, (Load(self._slot, (f,)),), Load(stmt.values, (f,)))
+        return [*made, For(f, int_(0), stmt.count, (put,)), Dealloc(self._slot)]
+
+    def _var(self, base: str) -> Var:
+        return self._names.var(base)
+
+    def _level(self, number: int) -> tuple[list[Stmt], int]:
+        """Build one level (or a whole array-of-structs tail); return how many levels it was."""
+        level = self._stmt.format.levels[number].type
+        match level.kind:
+            case LevelKind.DENSE | LevelKind.BATCH | LevelKind.RANGE:
+                return self._dense(number), 1
+            case LevelKind.COMPRESSED | LevelKind.LOOSE_COMPRESSED:
+                made = self._positions(number, self._targets.pop(0))
+                more, count = self._coordinates(number)
+                return made + more, count
+            case LevelKind.SINGLETON:
+                return self._coordinates(number)
+            case LevelKind.STRUCTURED:
+                return self._structured(number, self._targets.pop(0), level.size[0]), 1
+            case LevelKind.PADDED:
+                return self._padded(number, self._targets.pop(0), level.size[0]), 1
+            case _:
+                assert_never(level.kind)
+
+    def _dense(self, number: int) -> list[Stmt]:
+        e = self._var("e")
+        crd, size = self._stmt.coordinates[number], self._stmt.level_extents[number]
+        moved = plus(times(Load(self._slot, (e,)), size), Load(crd, (e,)))
+        widen = Assign(self._slots, times(self._slots, size))
+        return [For(e, int_(0), self._stmt.count, (Store(self._slot, (e,), moved),)), widen]
+
+    # ------------------------------------------------------------ compressed and singleton
+
+    def _positions(self, number: int, pos: Memref) -> list[Stmt]:
+        """Count the children of each parent, add up, and give each entry its slot."""
+        stmt, slot, slots = self._stmt, self._slot, self._slots
+        unique = not stmt.format.levels[number].type.nonunique
+        loose = pos.rank == 2
+        ends = self._names.array(f"{pos.name}_ends") if loose else pos
+        crd = stmt.coordinates[number]
+        p, e, s, here = self._var("p"), self._var("e"), self._var("p"), self._var("here")
+        count, parent, last = self._var("made"), self._var("parent"), self._var("last")
+        one = as_dtype(int_(1), ends.dtype)
+        new = compare(BinaryOp.NE, here, parent)
+        if unique:
+            new = compare(BinaryOp.OR, new, compare(BinaryOp.NE, Load(crd, (e,)), last))
+        opened: tuple[Stmt, ...] = (
+            Assign(parent, here),
+            Assign(last, Load(crd, (e,))),
+            Store(ends, (plus(here, int_(1)),), one, BinaryOp.ADD),
+            Assign(count, plus(count, int_(1))),
+        )
+        visit: tuple[Stmt, ...] = (Let(here, Load(slot, (e,))),)
+        visit += (If(new, opened),) if unique else opened
+        visit += (Store(slot, (e,), binary(BinaryOp.SUB, count, int_(1))),)
+        zero = Store(ends, (p,), as_dtype(int_(0), ends.dtype))
+        made: list[Stmt] = [
+            Alloc(ends, (plus(slots, int_(1)),)),
+            For(p, int_(0), plus(slots, int_(1)), (zero,)),
+            Let(count, int_(0), mutable=True),
+            Let(parent, int_(-1), mutable=True),
+            Let(last, int_(-1), mutable=True),
+            For(e, int_(0), stmt.count, visit),
+            For(s, int_(0), slots, (_add_before(ends, s),)),
+        ]
+        if loose:
+            made += self._pairs(pos, ends)
+        return [*made, Assign(slots, count)]
+
+    def _pairs(self, pos: Memref, ends: Memref) -> list[Stmt]:
+        p = self._var("p")
+        low = as_dtype(Load(ends, (p,)), pos.dtype)
+        high = as_dtype(Load(ends, (plus(p, int_(1)),)), pos.dtype)
+        body = (Store(pos, (p, int_(0)), low), Store(pos, (p, int_(1)), high))
+        loop = For(p, int_(0), self._slots, body)
+        return [Alloc(pos, (self._slots, int_(2))), loop, Dealloc(ends)]
+
+    def _coordinates(self, number: int) -> tuple[list[Stmt], int]:
+        target = self._targets.pop(0)
+        columns = self._stmt.format.num_levels - number if target.rank == 2 else 1
+        extents: tuple[Expr, ...] = (self._slots, int_(columns))
+        e = self._var("e")
+        at = Load(self._slot, (e,))
+        body: list[Stmt] = []
+        for column in range(columns):
+            where = (at,) if target.rank == 1 else (at, int_(column))
+            value = Load(self._stmt.coordinates[number + column], (e,))
+            body.append(Store(target, where, as_dtype(value, target.dtype)))
+        loop = For(e, int_(0), self._stmt.count, tuple(body))
+        return [Alloc(target, extents[: target.rank]), loop], columns
+
+    # ------------------------------------------------------------ fixed numbers of slots
+
+    def _structured(self, number: int, target: Memref, size: int) -> list[Stmt]:
+        """Slots that no entry owns take the smallest free coordinates of their parent."""
+        stmt, slot, slots = self._stmt, self._slot, self._slots
+        crd = stmt.coordinates[number]
+        first, parent, last, free = (self._var(n) for n in ("first", "parent", "last", "free"))
+        entry, at, own = self._var("entry"), self._var("at"), self._var("own")
+        same = compare(BinaryOp.EQ, Load(slot, (last,)), parent)
+        more = Select(compare(BinaryOp.LT, last, stmt.count), same, _FALSE)
+        wanted = compare(
+            BinaryOp.OR,
+            compare(BinaryOp.EQ, free, int_(0)),
+            compare(BinaryOp.EQ, Load(crd, (entry,)), at),
+        )
+        owned = Select(compare(BinaryOp.LT, entry, last), wanted, _FALSE)
+        take: tuple[Stmt, ...] = (
+            Assign(at, Load(crd, (entry,))),
+            Store(slot, (entry,), own),
+            Assign(entry, plus(entry, int_(1))),
+        )
+        fill: tuple[Stmt, ...] = (
+            If(owned, take, (Assign(free, plus(free, int_(-1))),)),
+            Store(target, (own,), as_dtype(at, target.dtype)),
+            Assign(at, plus(at, int_(1))),
+        )
+        begin = times(parent, int_(size))
+        code, _ = FULL[LevelKind.STRUCTURED]
+        each: tuple[Stmt, ...] = (
+            Let(last, first, mutable=True),
+            While(more, (Assign(last, plus(last, int_(1))),)),
+            Let(free, plus(binary(BinaryOp.SUB, first, last), int_(size)), mutable=True),
+            If(compare(BinaryOp.LT, free, int_(0)), (Assign(self._status, int_(code)),)),
+            Let(entry, first, mutable=True),
+            Let(at, int_(0), mutable=True),
+            For(own, begin, plus(begin, int_(size)), fill),
+            Assign(first, last),
+        )
+        return [
+            Alloc(target, (times(slots, int_(size)),)),
+            Let(first, int_(0), mutable=True),
+            For(parent, int_(0), slots, each),
+            Assign(slots, times(slots, int_(size))),
+        ]
+
+    def _padded(self, number: int, target: Memref, size: int) -> list[Stmt]:
+        """Slots that no entry owns have coordinate -1."""
+        stmt, slot, slots = self._stmt, self._slot, self._slots
+        s, e, here, at = (self._var(base) for base in ("s", "e", "here", "at"))
+        parent, used = self._var("parent"), self._var("used")
+        code, _ = FULL[LevelKind.PADDED]
+        again = compare(BinaryOp.EQ, here, parent)
+        each: tuple[Stmt, ...] = (
+            Let(here, Load(slot, (e,))),
+            Assign(used, Select(again, plus(used, int_(1)), int_(1))),
+            Assign(parent, here),
+            If(
+                compare(BinaryOp.GT, used, int_(size)),
+                (Assign(self._status, int_(code)), Assign(used, int_(size))),
+            ),
+            Let(at, plus(times(here, int_(size)), binary(BinaryOp.SUB, used, int_(1)))),
+            Store(slot, (e,), at),
+            Store(target, (at,), as_dtype(Load(stmt.coordinates[number], (e,)), target.dtype)),
+        )
+        unused = Store(target, (s,), as_dtype(int_(-1), target.dtype))
+        return [
+            Alloc(target, (times(slots, int_(size)),)),
+            For(s, int_(0), times(slots, int_(size)), (unused,)),
+            Let(parent, int_(-1), mutable=True),
+            Let(used, int_(0), mutable=True),
+            For(e, int_(0), stmt.count, each),
+            Assign(slots, times(slots, int_(size))),
+        ]
+
+
+def _add_before(ends: Memref, s: Var) -> Stmt:
+    return Store(ends, (plus(s, int_(1)),), Load(ends, (s,)), BinaryOp.ADD)

@@ -1,0 +1,199 @@
+"""Loop functions as LLVM modules.
+
+``emit_module`` gives the text of a module with two functions: the loops, with ``noalias`` pointers
+for all arrays, and an entry that takes the address of a block of 64-bit words. The words are, in
+order: for each parameter, a scalar in two words or the address of an object whose fields are those
+of a NumPy array; the same for each result that the caller has made; and room for address, extents
+and strides of every other result array. The functions return 0, or the status of a failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sparsejit.backends.llvm._arrays import Array, Layout
+from sparsejit.backends.llvm._expand import Expanded
+from sparsejit.backends.llvm._functions import Functions
+from sparsejit.backends.llvm._statements import Statements
+from sparsejit.backends.llvm._text import Builder, Module, Value, integer
+from sparsejit.backends.llvm._types import in_register
+from sparsejit.ir.loop_walk import all_expressions, all_statements, result_memrefs
+from sparsejit.ir.loops import (
+    Alloc,
+    DimOf,
+    Expr,
+    Load,
+    LoopFunc,
+    Memref,
+    Push,
+    Search,
+    Trim,
+    Var,
+)
+
+__all__ = ["Emitted", "emit_module", "preallocated"]
+
+OBJECT_HEAD = object.__basicsize__
+"""Where the fields of a NumPy array begin, behind what all objects have: data, rank, extents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """The text of a module, and the external functions that it calls."""
+
+    text: str
+    external: tuple[str, ...]
+
+
+def preallocated(func: LoopFunc) -> tuple[Alloc, ...]:
+    """Return the allocations of results that the caller can make: extents known beforehand."""
+    params = {param.name for param in func.params if isinstance(param, Var)}
+    wanted = {memref.name for memref in result_memrefs(func)} - _growable(func)
+
+    def is_known(expr: Expr) -> bool:
+        parts = list(all_expressions(expr))
+        return all(not isinstance(part, Load | DimOf | Search) for part in parts) and all(
+            part.name in params for part in parts if isinstance(part, Var)
+        )
+
+    return tuple(
+        stmt
+        for stmt in func.body
+        if isinstance(stmt, Alloc)
+        and stmt.memref.name in wanted
+        and all(is_known(extent) for extent in stmt.extents)
+    )
+
+
+def _growable(func: LoopFunc) -> frozenset[str]:
+    return frozenset(
+        stmt.memref.name for stmt in all_statements(func.body) if isinstance(stmt, Push | Trim)
+    )
+
+
+def emit_module(
+    expanded: Expanded, layouts: Sequence[Layout], entry: str, *, reassociate: bool
+) -> Emitted:
+    """Return the module of an expanded function; ``layouts`` are those of its array parameters."""
+    return _ModuleWriter(expanded, layouts, reassociate).emitted(entry)
+
+
+class _ModuleWriter:
+    """Builds the module of one function."""
+
+    def __init__(self, expanded: Expanded, layouts: Sequence[Layout], reassociate: bool) -> None:
+        self._expanded = expanded
+        self._func = expanded.func
+        self._reassociate = reassociate
+        self._module = Module()
+        self._functions = Functions(self._module)
+        remaining = iter(layouts)
+        self._layouts = {
+            param.name: next(remaining) for param in self._func.params if isinstance(param, Memref)
+        }
+        self._made = [stmt.memref for stmt in preallocated(self._func)]
+
+    def emitted(self, entry: str) -> Emitted:
+        operands: list[str] = []
+        for param in self._func.params:
+            if isinstance(param, Var):
+                operands.append(in_register(param.dtype))
+            else:
+                has_strides = self._layouts[param.name] is not Layout.CONTIGUOUS
+                operands += ["ptr", *["i64"] * (param.rank * (1 + has_strides))]
+        operands += ["ptr"] * (len(self._made) + 1)
+        attributes = ["noalias" if kind == "ptr" else "" for kind in operands]
+        loops = self._module.define(
+            "loops", "i32", operands, attributes=attributes, suffix="nounwind"
+        )
+        self._write_loops(Builder(loops))
+        outer = self._module.define(entry, "i32", ["ptr"], is_internal=False, suffix="nounwind")
+        self._write_entry(Builder(outer), loops.callee.operands)
+        return Emitted(self._module.text(), self._module.external)
+
+    # ------------------------------------------------------------ the entry
+
+    def _write_entry(self, b: Builder, kinds: Sequence[str]) -> None:
+        (block,) = b.function.params
+        operands: list[Value] = []
+        place = 0
+        for param in (*self._func.params, *self._made):
+            where = b.offset(block, 8 * place)
+            match param:
+                case Var():
+                    operands.append(_scalar(b, where, in_register(param.dtype)))
+                    place += 2
+                case Memref():
+                    operands += self._fields(b, b.load(where, "ptr", 8), param)
+                    place += 1
+        operands.append(b.offset(block, 8 * place))
+        b.ret(b.call(self._module.defined("loops"), operands))  # type: ignore[arg-type]  # it was defined
+        b.finish()
+
+    def _fields(self, b: Builder, array: Value, memref: Memref) -> list[Value]:
+        """Return pointer, extents and strides of an array, as far as the loops take them."""
+        found = [b.load(b.offset(array, OBJECT_HEAD), "ptr", 8)]
+        layout = self._layouts.get(memref.name)
+        if layout is None or not memref.rank:
+            return found
+        for which in (16, 24)[: 1 if layout is Layout.CONTIGUOUS else 2]:
+            numbers = b.load(b.offset(array, OBJECT_HEAD + which), "ptr", 8)
+            found += [b.load(b.offset(numbers, 8 * axis), "i64", 8) for axis in range(memref.rank)]
+        return found
+
+    # ------------------------------------------------------------ the loops
+
+    def _write_loops(self, b: Builder) -> None:
+        arguments = iter(b.function.params)
+        values: dict[str, Value] = {}
+        arrays: dict[str, Array] = {}
+        for param in self._func.params:
+            if isinstance(param, Var):
+                values[param.name] = next(arguments)
+                continue
+            layout = self._layouts[param.name]
+            pointer = next(arguments)
+            extents = tuple(next(arguments) for _ in range(param.rank))
+            count = 0 if layout is Layout.CONTIGUOUS else param.rank
+            strides = tuple(next(arguments) for _ in range(count))
+            arrays[param.name] = Array(param, layout, pointer, extents, strides)
+        given = {memref.name: next(arguments) for memref in self._made}
+        statements = Statements(
+            b,
+            self._functions,
+            growable=_growable(self._func),
+            given=given,
+            reassociate=self._reassociate,
+        )
+        statements.expressions.values.update(values)
+        statements.expressions.arrays.update(arrays)
+        statements.block(self._func.body)
+        self._write_results(b, statements, next(arguments))
+        statements.finish()
+        b.finish()
+
+    def _write_results(self, b: Builder, statements: Statements, results: Value) -> None:
+        """Write address, extents and strides of the result arrays to the block."""
+        expressions = statements.expressions
+        if self._expanded.status is not None:
+            status = b.cast("trunc", expressions.value(self._expanded.status), "i32")
+            statements.fail(status, b.compare("ne", status, integer(0, "i32")))
+        made = {memref.name for memref in self._made}
+        place = 0
+        for memref in result_memrefs(self._func):
+            if memref.name in made:
+                continue
+            array = expressions.arrays[memref.name]
+            words = [array.data(b)]
+            words += [array.extent(b, axis) for axis in range(memref.rank)]
+            words += [array.stride(b, axis) for axis in range(memref.rank)]
+            for word in words:
+                b.store(word, b.offset(results, 8 * place), 8)
+                place += 1
+
+
+def _scalar(b: Builder, where: Value, kind: str) -> Value:
+    if kind == "i1":
+        return b.compare("ne", b.load(where, "i8", 8), integer(0, "i8"))
+    return b.load(where, kind, 8)
