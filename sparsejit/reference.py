@@ -195,7 +195,7 @@ class _Run:
                 return _converted(moved, op.source.type, op.result.type)
             case Concat():
                 kind = op.result.type
-                parts = [_converted(self.of(part), part.type, kind) for part in op.sources]
+                parts = [_entries(self.of(part), part.type, kind) for part in op.sources]
                 values = np.concatenate([part.values for part in parts], op.axis)
                 stored = np.concatenate([part.stored for part in parts], op.axis)
                 return Masked(values, _slots(stored, kind.format))
@@ -210,12 +210,12 @@ class _Run:
         ends = zip(map(self.number, op.low), map(self.number, op.high), strict=True)
         widths = list(ends)
         kind = op.result.type
-        source = _converted(self.of(op.source), op.source.type, kind)
+        source = _entries(self.of(op.source), op.source.type, kind)
         value = np.asarray(op.value.value).astype(source.values.dtype)
         if not widths:
             return source
         values = np.pad(source.values, widths, constant_values=value)
-        stored = np.pad(source.stored, widths, constant_values=kind.is_dense)
+        stored = np.pad(source.stored, widths)
         return Masked(values, _slots(stored, kind.format))
 
     def of(self, value: Value) -> Masked:
@@ -228,10 +228,10 @@ class _Run:
         return tuple(self.number(extent) for extent in kind.shape)
 
     def slice(self, op: ExtractSlice) -> Masked:
-        place, shape = self.places(op), self.shape(op.result.type)
-        source = self.of(op.source)
+        place, kind = self.places(op), op.result.type
+        source, shape = _entries(self.of(op.source), op.source.type, kind), self.shape(kind)
         stored = source.stored[place].reshape(shape)
-        return Masked(source.values[place].reshape(shape), _slots(stored, op.result.type.format))
+        return Masked(source.values[place].reshape(shape), _slots(stored, kind.format))
 
     def places(self, op: ExtractSlice | InsertSlice) -> tuple[Array, ...]:
         whole = zip(op.offsets, op.sizes, op.strides, strict=True)

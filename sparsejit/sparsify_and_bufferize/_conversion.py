@@ -14,7 +14,7 @@ from sparsejit.ir.scalar import Arg, Binary, Const, Nothing, ScalarExpr, Select,
 from sparsejit.ir.tensor import Convert, Generic
 from sparsejit.ir.types import IteratorType, TensorType
 
-__all__ = ["conversion_op"]
+__all__ = ["conversion_op", "where_not_fill"]
 
 
 def conversion_op(op: Convert) -> Generic:
@@ -36,7 +36,12 @@ def conversion_op(op: Convert) -> Generic:
 def _body(source: TensorType, result: TensorType) -> ScalarExpr:
     if result.is_dense or not _drops_fill(source.format, result.format):
         return Arg(0)
-    return Select(_differs(source.fill), Arg(0), Nothing(result.dtype))
+    return where_not_fill(source.fill)
+
+
+def where_not_fill(fill: Const) -> ScalarExpr:
+    """Return the body that copies elements other than ``fill`` and has no value for those."""
+    return Select(_differs(fill), Arg(0), Nothing(fill.dtype))
 
 
 def _differs(fill: Const) -> ScalarExpr:

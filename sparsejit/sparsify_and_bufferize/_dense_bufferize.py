@@ -18,7 +18,7 @@ from sparsejit.ir.fold import zero_of
 from sparsejit.ir.scalar import Const, Nothing
 from sparsejit.ir.tensor import Value
 from sparsejit.ir.types import INDEX, DType, IteratorType
-from sparsejit.ir.walk import blocks_of, results_of
+from sparsejit.ir.walk import blocks_of, operands_of, results_of
 from sparsejit.sparsify_and_bufferize import _index as ix
 from sparsejit.sparsify_and_bufferize._buffers import (
     Buffer,
@@ -34,6 +34,8 @@ from sparsejit.sparsify_and_bufferize._copy_insertion import CopyInserted
 from sparsejit.sparsify_and_bufferize._library_kernels import match_library_kernel
 from sparsejit.sparsify_and_bufferize._naming import Namer
 from sparsejit.sparsify_and_bufferize._options import StageOptions
+from sparsejit.sparsify_and_bufferize._rearranging import rearrange
+from sparsejit.sparsify_and_bufferize._sparse_reshaping import Arrangement
 from sparsejit.sparsify_and_bufferize._sparsify import sparsify
 
 __all__ = ["bufferize"]
@@ -153,8 +155,10 @@ class _Bufferizer:
                 self._buffers[result.name] = self._buffers[dest.name]
                 at = tuple(ix.lower_affine(index, self._symbols) for index in indices)
                 return (loops.Store(memref, at, self._element(scalar)),)
-            case tensor.ExtractSlice():
+            case tensor.ExtractSlice() if op.source.type.is_dense:
                 return self._extract(op)
+            case tensor.ExtractSlice() | tensor.Reshape() | tensor.Concat() | tensor.Pad():
+                return self._rearrange(op)
             case tensor.InsertSlice():
                 return self._insert_slice(op)
             case tensor.Materialize(result, source, dest):
@@ -173,8 +177,6 @@ class _Bufferizer:
                 return self._while(op)
             case tensor.If():
                 return self._if(op)
-            case tensor.Reshape() | tensor.Concat() | tensor.Pad():
-                raise UnsupportedError("not yet", location=op.location)
             case tensor.Convert():
                 fresh = tensor.AllocTensor(op.result, None, op.location)
                 return (*self._alloc(fresh), *self._generic(conversion_op(op)))
@@ -205,6 +207,14 @@ class _Bufferizer:
         self._facts += made.facts
         if self._observe is not None:
             self._observe("lattices", f"%{op.result.name}\n{made.lattices}".rstrip())
+        return made.statements
+
+    def _rearrange(self, op: Arrangement) -> Stmts:
+        sources = tuple(self._buffers[value.name] for value in operands_of(op))
+        made = rearrange(op, sources, self._symbols, self._namer, self._options)
+        self._namer = made.namer
+        self._buffers[op.result.name] = made.result
+        self._facts += made.facts
         return made.statements
 
     def _destination(self, op: tensor.Generic) -> DenseBuffer | SparseBuffer:

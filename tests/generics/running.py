@@ -107,8 +107,7 @@ def _check_sparse(
 def _reduces_nothing(drawn: Drawn) -> bool:
     """Whether a reduction loop is empty: then what is stored is not defined by its entries."""
     op = drawn.func.ops[-1]
-    assert isinstance(op, Generic)
-    return any(
+    return isinstance(op, Generic) and any(
         kind is IteratorType.REDUCTION and evaluate(extent, drawn.symbols) == 0
         for kind, extent in zip(op.iterator_types, op.extents, strict=True)
     )

@@ -1,0 +1,272 @@
+"""Slices, reshapes, concatenations and padding of sparse tensors: entries that move elsewhere.
+
+In: the operation and the buffers of its sources. Out: loops that visit the stored entries of each
+source, compute where they go, collect them in one workspace, sort them and assemble the result.
+Nothing is visited that is not stored; stored entries stay, but for fill values that only fill a
+dense level of the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sparsejit.affine import AffineExpr, Constant, add, identity_map
+from sparsejit.errors import Location, UnsupportedError
+from sparsejit.formats import CSF
+from sparsejit.ir import loops, tensor
+from sparsejit.ir.facts import Fact, FactKind
+from sparsejit.ir.loop_walk import map_body
+from sparsejit.ir.ops import BinaryOp
+from sparsejit.ir.scalar import Arg, Nothing, ScalarExpr
+from sparsejit.ir.tensor import Generic, Value
+from sparsejit.ir.types import INDEX, IteratorType
+from sparsejit.sparsify_and_bufferize import _index as ix
+from sparsejit.sparsify_and_bufferize._buffers import Buffer, NoEntries, SparseBuffer
+from sparsejit.sparsify_and_bufferize._conversion import where_not_fill
+from sparsejit.sparsify_and_bufferize._iteration_graph import loop_orders
+from sparsejit.sparsify_and_bufferize._kernel import Kernel, State
+from sparsejit.sparsify_and_bufferize._level_space import Grid, level_space_of, level_spaces_of
+from sparsejit.sparsify_and_bufferize._loop_nest import LoopNest
+from sparsejit.sparsify_and_bufferize._naming import Namer
+from sparsejit.sparsify_and_bufferize._scatter_sink import ScatterSink
+from sparsejit.sparsify_and_bufferize._sinks import Stmts
+
+__all__ = ["Arrangement", "delinearized", "linearized", "rearrange_entries"]
+
+Arrangement = tensor.ExtractSlice | tensor.Reshape | tensor.Concat | tensor.Pad
+Exprs = tuple[loops.Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """Where an entry goes: its new coordinates, valid where all ``conditions`` hold."""
+
+    coordinates: Exprs
+    conditions: Exprs = ()
+
+
+Mover = Callable[[Exprs], _Move]
+Lower = Callable[[AffineExpr], loops.Expr]
+
+
+def rearrange_entries(
+    op: Arrangement,
+    sources: Sequence[Buffer],
+    result: SparseBuffer,
+    symbols: Mapping[int, loops.Expr],
+    namer: Namer,
+) -> tuple[Stmts, tuple[Fact, ...]]:
+    """Return the statements that define ``result``, and what was done; names come from ``namer``.
+
+    Raises ``UnsupportedError`` for a result format that cannot be assembled.
+    """
+    target = _target(op, result, symbols, namer)
+    statements: list[loops.Stmt] = [*target.prologue()]
+    for value, buffer, move in zip(_sources(op), sources, _movers(op, symbols), strict=True):
+        if not isinstance(buffer, NoEntries):
+            statements += _moved(value, buffer, op, target, move, symbols, namer)
+    statements += target.epilogue()
+    name = op.result.name
+    facts = (
+        Fact(FactKind.LOOP_ORDER, name, "stored entries"),
+        Fact(FactKind.STORAGE, name, "entries moved, sorted and assembled"),
+    )
+    return tuple(statements), facts
+
+
+def _sources(op: Arrangement) -> tuple[Value, ...]:
+    return op.sources if isinstance(op, tensor.Concat) else (op.source,)
+
+
+def _identity(
+    source: tuple[Value, ...], result: Value, body: ScalarExpr, location: Location | None
+) -> Generic:
+    """An operation that visits all elements of ``result``."""
+    rank = result.type.rank
+    return Generic(
+        result,
+        source,
+        result,
+        (identity_map(rank),) * (len(source) + 1),
+        (IteratorType.PARALLEL,) * rank,
+        result.type.shape,
+        body,
+        location,
+    )
+
+
+def _target(
+    op: Arrangement, result: SparseBuffer, symbols: Mapping[int, loops.Expr], namer: Namer
+) -> ScatterSink:
+    """The workspace of the result's entries; its loops are the dimensions of the result."""
+    nowhere = _identity((), op.result, Nothing(op.result.type.dtype), op.location)
+    space = level_space_of(nowhere, Grid({}, {}))
+    return ScatterSink(Kernel(nowhere, space, (), symbols, namer), result, None)
+
+
+class _MovingSink:
+    """Hands the entries that a loop nest meets on to ``target``, at other coordinates.
+
+    They may come in any order, but not at the same time.
+    """
+
+    random_access = True
+    storage = "moved"
+
+    def __init__(self, kernel: Kernel, target: ScatterSink, move: Mover) -> None:
+        self._kernel = kernel
+        self._target = target
+        self._move = move
+
+    @property
+    def result(self) -> Buffer:
+        return self._target.result
+
+    def prologue(self) -> Stmts:
+        return ()
+
+    def epilogue(self) -> Stmts:
+        return ()
+
+    def enter_loop(self, loop: int, state: State) -> Stmts:
+        return ()
+
+    def enter_coordinate(self, loop: int, state: State) -> tuple[Stmts, State, Stmts]:
+        return (), state, ()
+
+    def load(self, state: State) -> loops.Expr:
+        raise AssertionError("what moves is read from its source")
+
+    def store(self, state: State, value: loops.Expr, reduce: BinaryOp | None) -> Stmts:
+        kernel = self._kernel
+        own = tuple(kernel.at(expr, state) for expr in kernel.space.coordinates)
+        move = self._move(own)
+        places = [loops.Var(kernel.namer.fresh("at"), INDEX) for _ in move.coordinates]
+        lets = tuple(map(loops.Let, places, move.coordinates))
+        there = State(dict(enumerate(places)), {}, frozenset())
+        push = (*lets, *self._target.store(there, value, None))
+        return (loops.If(ix.all_of(move.conditions), push),) if move.conditions else push
+
+    def clear(self, state: State) -> Stmts:
+        return ()
+
+
+def _moved(
+    value: Value,
+    buffer: Buffer,
+    op: Arrangement,
+    target: ScatterSink,
+    move: Mover,
+    symbols: Mapping[int, loops.Expr],
+    namer: Namer,
+) -> Stmts:
+    """Return the loops over the entries of one source."""
+    kind = value.type
+    levels = kind.format.levels
+    drops = kind.is_dense or levels[-1].type.is_full
+    fill = op.result.type.fill
+    body = where_not_fill(fill) if drops else Arg(0)
+    # Its format only says that the result is sparse; no such tensor is made.
+    seen = Value(value.name, replace(kind, format=CSF(kind.rank), fill=fill))
+    visit = _identity((value,), seen, body, op.location)
+    refused: UnsupportedError | None = None
+    for space in level_spaces_of(visit):
+        for order in loop_orders(space, scattered=True):
+            kernel = Kernel(visit, space, (buffer,), symbols, namer)
+            try:
+                nest = LoopNest(kernel, order, _MovingSink(kernel, target, move))
+                return _in_sequence(nest.statements())
+            except UnsupportedError as error:
+                refused = refused or error
+    assert refused is not None
+    raise UnsupportedError(refused.what, hint=refused.hint, location=op.location)
+
+
+def _in_sequence(statements: Stmts) -> Stmts:
+    """Return the loops so that entries are collected one after the other."""
+
+    def change(stmt: loops.Stmt) -> Iterable[loops.Stmt]:
+        return (replace(stmt, parallel=False) if isinstance(stmt, loops.For) else stmt,)
+
+    return map_body(statements, change_stmt=change)
+
+
+# ---------------------------------------------------------------- where entries go
+
+
+def _movers(op: Arrangement, symbols: Mapping[int, loops.Expr]) -> Sequence[Mover]:
+    """Return, for each source, where its entries go."""
+
+    def lower(expr: AffineExpr) -> loops.Expr:
+        return ix.lower_affine(expr, symbols)
+
+    match op:
+        case tensor.ExtractSlice():
+            return (lambda own: _sliced(op, own, lower),)
+        case tensor.Reshape(result, source):
+            old, new = (tuple(map(lower, value.type.shape)) for value in (source, result))
+            return (lambda own: _Move(delinearized(linearized(own, old), new)),)
+        case tensor.Pad():
+            low = tuple(map(lower, op.low))
+            return (lambda own: _Move(tuple(map(ix.add, own, low))),)
+        case tensor.Concat():
+            moves: list[Mover] = []
+            start: AffineExpr = Constant(0)
+            for source in op.sources:
+                moves.append(_shifted(op.axis, lower(start)))
+                start = add(start, source.type.shape[op.axis])
+            return moves
+
+
+def _shifted(axis: int, start: loops.Expr) -> Mover:
+    def move(own: Exprs) -> _Move:
+        return _Move((*own[:axis], ix.add(own[axis], start), *own[axis + 1 :]))
+
+    return move
+
+
+def _sliced(op: tensor.ExtractSlice, own: Exprs, lower: Lower) -> _Move:
+    """Whether and where an element of the whole is in the slice."""
+    places: list[loops.Expr] = []
+    conditions: list[loops.Expr] = []
+    extents = op.source.type.shape
+    rows = zip(own, op.offsets, op.sizes, op.strides, extents, strict=True)
+    for dim, (place, offset, size, stride, extent) in enumerate(rows):
+        if (offset, size, stride) != (Constant(0), extent, 1):
+            first, step = lower(offset), ix.index(abs(stride))
+            far = ix.subtract(place, first) if stride > 0 else ix.subtract(first, place)
+            conditions.append(ix.compare(BinaryOp.GE, far, ix.index(0)))
+            if abs(stride) > 1:
+                rest = loops.Binary(BinaryOp.REM, far, step, INDEX)
+                conditions.append(ix.equal(rest, ix.index(0)))
+                far = loops.Binary(BinaryOp.FLOORDIV, far, step, INDEX)
+            conditions.append(ix.less(far, lower(size)))
+            place = far
+        if dim not in op.dropped:
+            places.append(place)
+    return _Move(tuple(places), tuple(conditions))
+
+
+def linearized(coordinates: Exprs, shape: Exprs) -> loops.Expr:
+    """Return the number of an element in row-major order."""
+
+    number: loops.Expr = ix.index(0)
+    for coordinate, extent in zip(coordinates, shape, strict=True):
+        number = ix.add(ix.multiply(number, extent), coordinate)
+    return number
+
+
+def delinearized(number: loops.Expr, shape: Exprs) -> Exprs:
+    """Return the coordinates of element ``number`` in row-major order."""
+    found: list[loops.Expr] = []
+    for dim in range(len(shape) - 1, -1, -1):
+        extent = shape[dim]
+        if extent == ix.index(1):
+            found.append(ix.index(0))
+        elif all(outer == ix.index(1) for outer in shape[:dim]):
+            found.append(number)
+        else:
+            found.append(loops.Binary(BinaryOp.REM, number, extent, INDEX))
+            number = loops.Binary(BinaryOp.FLOORDIV, number, extent, INDEX)
+    return tuple(reversed(found))
