@@ -61,6 +61,7 @@ JOBS = {
     "j2_graph_attention.py": 30,
     "j3_matrix_factorization.py": 10,
     "j4_cp_decomposition.py": 8,
+    "j5_coulomb_exchange.py": 4,
 }
 
 
