@@ -6,6 +6,8 @@ then ``_einsum``, ``_elementwise``, ``_reduce``, ``_indexed``, ``_statements``, 
 ``_emit``.
 """
 
+from sparsejit.trace._arg_reductions import argmax as argmax
+from sparsejit.trace._arg_reductions import argmin as argmin
 from sparsejit.trace._context import current_trace as current_trace
 from sparsejit.trace._context import is_tracing as is_tracing
 from sparsejit.trace._control import cond as cond
@@ -41,6 +43,4 @@ from sparsejit.trace._tracer import ArrayTracer as ArrayTracer
 from sparsejit.trace._tracer import output as output
 from sparsejit.trace._unbuilt import FUNCTIONS as _UNBUILT
 
-argmax = _UNBUILT["argmax"]
-argmin = _UNBUILT["argmin"]
 update = _UNBUILT["update"]

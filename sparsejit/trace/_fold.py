@@ -39,7 +39,7 @@ from sparsejit.trace._reductions import Axes, checked_axes
 from sparsejit.trace._result_formats import entries_layout
 from sparsejit.trace._user_functions import read_function
 
-__all__ = ["Fold", "fold_fresh", "reduce"]
+__all__ = ["Fold", "fold_fresh", "reduce", "scalar_value"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ def _fold_of(given: Patterns, f: Any, identity: Any) -> Fold:
     trace, (part,) = given.trace, given.parts
     start = None if identity is None else _number(trace, identity)
     dtype = result_dtype([replace(part, weak=False), *([start] if start is not None else [])])
-    out, element = (_scalar(trace, kind) for kind in (dtype, part.dtype))
+    out, element = (scalar_value(trace, kind) for kind in (dtype, part.dtype))
     names = coordinate_names(given)
     whole = read_function(trace, "reduce", f, [of_value(out), of_value(element)], names)
     if whole is None:
@@ -222,7 +222,7 @@ def _number(trace: Trace, identity: Any) -> Pointwise:
     return as_array(trace, identity).read()
 
 
-def _scalar(trace: Trace, dtype: DType) -> Value:
+def scalar_value(trace: Trace, dtype: DType) -> Value:
     """Return a value that stands for an element while a function is read."""
     return trace.value(TensorType((), dtype, Dense(0), zero_of(dtype)))
 

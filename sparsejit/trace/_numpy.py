@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from sparsejit.errors import UnsupportedError
+from sparsejit.trace import _arg_reductions, _reduce
 from sparsejit.trace import _functions as functions
-from sparsejit.trace import _reduce
 from sparsejit.trace._array import Array
 from sparsejit.trace._assignment import assign_value
 from sparsejit.trace._context import Trace
@@ -137,8 +137,10 @@ _FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.any: functions.METHODS["any"],
     np.all: functions.METHODS["all"],
     np.mean: functions.METHODS["mean"],
+    np.argmax: functions.METHODS["argmax"],
+    np.argmin: functions.METHODS["argmin"],
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,
     np.size: lambda a: a.size,
 }
-_ = _reduce
+_ = _arg_reductions, _reduce  # they add methods

@@ -9,15 +9,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sparsejit.affine import Dim
+from sparsejit.affine import AffineExpr, Dim
 from sparsejit.errors import TensorTypeError, TraceError, UnsupportedError
+from sparsejit.ir.ops import BinaryOp
 from sparsejit.trace._context import Trace, require_trace
+from sparsejit.trace._elementwise import elementwise
 from sparsejit.trace._functions import METHODS
-from sparsejit.trace._indexed import Index, Indexed, IndexedTerm, as_indexed, computed, single
+from sparsejit.trace._index_extents import bounds_of, index_extents
+from sparsejit.trace._indexed import (
+    Index,
+    Indexed,
+    IndexedTerm,
+    as_indexed,
+    combined,
+    computed,
+    single,
+)
 from sparsejit.trace._locations import caller
 from sparsejit.trace._operands import as_array
-from sparsejit.trace._pointwise import variables_of
-from sparsejit.trace._reductions import OPERATIONS, prepared, reduce_axes
+from sparsejit.trace._pointwise import Pointwise, binary, cast, variables_of
+from sparsejit.trace._reductions import (
+    OPERATIONS,
+    check_not_empty,
+    mean_dtype,
+    no_identity,
+    prepared,
+    product_of,
+    reduce_axes,
+)
 from sparsejit.trace._reductions import mean as mean_axes
 from sparsejit.trace._ufuncs import as_bool
 
@@ -45,6 +64,9 @@ def _indexed(trace: Trace, name: str, expr: Any, over: Any) -> Any:
                 f"{trace.index_names[number]}",
                 location=caller(),
             )
+    if name in ("min", "max"):
+        sizes = extents_over(trace, term.part, numbers)
+        check_not_empty(trace, sizes, no_identity(name))
     part = (
         as_bool(term.part)
         if name in ("any", "all")
@@ -58,6 +80,28 @@ def _indexed(trace: Trace, name: str, expr: Any, over: Any) -> Any:
     return Indexed(trace, (made,), None)
 
 
+def _indexed_mean(trace: Trace, expr: Any, over: Any, dtype: Any) -> Any:
+    """Return the mean over indices: the sum in the type of the mean, over the extents."""
+    part = single(trace, as_indexed(trace, expr)).part
+    result = mean_dtype(part.dtype, dtype)
+
+    def widen(parts: Sequence[Pointwise]) -> Pointwise:
+        return cast(parts[0], result.compute)
+
+    total = _indexed(trace, "sum", combined(trace, widen, (expr,)), over)
+    sizes = extents_over(trace, part, over_variables(over))
+    count = product_of(trace, sizes, result.compute)
+    return elementwise(
+        trace, lambda parts: cast(binary(BinaryOp.DIV, parts[0], count), result), (total,)
+    )
+
+
+def extents_over(trace: Trace, part: Pointwise, variables: Sequence[int]) -> tuple[AffineExpr, ...]:
+    """Return the extents of index variables of an expression."""
+    extents = index_extents(trace, bounds_of(trace, [part]), trace.index_names)
+    return tuple(extents[v] for v in variables)
+
+
 def reduction(name: str, a: Any, axis: Any, over: Any, keepdims: Any, dtype: Any) -> Any:
     """Return a reduction of an array over axes, or of an indexed expression over indices."""
     trace = require_trace(name)
@@ -68,6 +112,8 @@ def reduction(name: str, a: Any, axis: Any, over: Any, keepdims: Any, dtype: Any
                 hint=f"write sj.{name}(expr, over=j)",
                 location=caller(),
             )
+        if name == "mean":
+            return _indexed_mean(trace, a, over, dtype)
         return _indexed(trace, name, a, over)
     if over is not None:
         raise TraceError(
@@ -170,8 +216,10 @@ def all(a: Any, axis: Any = None, *, over: Any = None, keepdims: bool = False) -
     return reduction("all", a, axis, over, keepdims, None)
 
 
-def mean(a: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
-    """The mean over axes of an array: ``np.mean``, unstored entries included.
+def mean(
+    a: Any, axis: Any = None, *, over: Any = None, dtype: Any = None, keepdims: bool = False
+) -> Any:
+    """The mean over axes of an array (``np.mean``), or over indices; unstored entries count.
 
     >>> import numpy as np
     >>> import sparsejit as sj
@@ -181,7 +229,7 @@ def mean(a: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False)
     >>> float(average(np.array([1, 2])))
     1.5
     """
-    return reduction("mean", a, axis, None, keepdims, dtype)
+    return reduction("mean", a, axis, over, keepdims, dtype)
 
 
 def _numpy(name: str) -> Any:

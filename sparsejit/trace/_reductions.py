@@ -26,7 +26,20 @@ from sparsejit.trace._promotion import dtype_of_numpy
 from sparsejit.trace._symbolic import extent_value
 from sparsejit.trace._ufuncs import as_bool
 
-__all__ = ["OPERATIONS", "Axes", "checked_axes", "mean", "prepared", "reduce_axes", "widened"]
+__all__ = [
+    "OPERATIONS",
+    "Axes",
+    "EmptyReductionError",
+    "check_not_empty",
+    "checked_axes",
+    "mean",
+    "mean_dtype",
+    "no_identity",
+    "prepared",
+    "product_of",
+    "reduce_axes",
+    "widened",
+]
 
 OPERATIONS = {
     "sum": BinaryOp.ADD,
@@ -73,6 +86,22 @@ def checked_axes(axis: Any, rank: int) -> tuple[int, ...]:
     if len(set(axes)) != len(axes):
         raise TensorTypeError("duplicate value in 'axis'", location=caller())
     return tuple(sorted(axes))
+
+
+class EmptyReductionError(TensorTypeError, ValueError):
+    """A reduction without identity over nothing: a ``ValueError``, as in NumPy."""
+
+
+def no_identity(name: str) -> str:
+    """Return NumPy's words for a reduction of nothing."""
+    return f"zero-size array to reduction operation {name} which has no identity"
+
+
+def check_not_empty(trace: Trace, extents: Sequence[AffineExpr], message: str) -> None:
+    """Raise ``EmptyReductionError`` where one of the extents is 0."""
+    for extent in extents:
+        if not trace.extents.holds(add(extent, Constant(-1))):
+            raise EmptyReductionError(message, location=caller())
 
 
 def prepared(name: str, part: Pointwise, dtype: Any) -> Pointwise:
@@ -146,13 +175,21 @@ def reduce_axes(
     axes = checked_axes(axis, len(array.extents))
     part = prepared(name, array.read(), dtype)
     if name in ("min", "max"):
-        for d in axes:
-            if not trace.extents.holds(add(array.extents[d], Constant(-1))):
-                raise TensorTypeError(
-                    f"zero-size array to reduction operation {name} which has no identity",
-                    location=caller(),
-                )
+        check_not_empty(trace, [array.extents[d] for d in axes], no_identity(name))
     return _with_axes(trace, array, part, axes, keepdims, OPERATIONS[name])
+
+
+def mean_dtype(source: DType, dtype: Any) -> DType:
+    """Return the dtype of a mean: the one asked for, float64 for integers and bool."""
+    if dtype is not None:
+        return dtype_of_numpy(dtype)
+    return DType.FLOAT64 if source.is_integer or source is DType.BOOL else source
+
+
+def product_of(trace: Trace, extents: Sequence[AffineExpr], dtype: DType) -> Pointwise:
+    """Return the product of extents as a run-time value."""
+    counts = [cast(extent_value(trace, extent), dtype) for extent in extents]
+    return reduce(lambda one, other: binary(BinaryOp.MUL, one, other), counts)
 
 
 def mean(
@@ -161,15 +198,11 @@ def mean(
     """Return ``np.mean``: integers in float64, 16-bit floats summed in float32."""
     axes = checked_axes(axis, len(array.extents))
     part = array.read()
-    discrete = part.dtype.is_integer or part.dtype is DType.BOOL
-    result = dtype_of_numpy(dtype) if dtype is not None else part.dtype
-    if dtype is None and discrete:
-        result = DType.FLOAT64
+    result = mean_dtype(part.dtype, dtype)
     total = _with_axes(trace, array, cast(part, result.compute), axes, keepdims, BinaryOp.ADD)
     content = total.read()
     quotient = content
     if axes:
-        counts = [cast(extent_value(trace, array.extents[d]), content.dtype) for d in axes]
-        count = reduce(lambda one, other: binary(BinaryOp.MUL, one, other), counts)
+        count = product_of(trace, [array.extents[d] for d in axes], content.dtype)
         quotient = binary(BinaryOp.DIV, content, count)
     return trace.pointwise(cast(quotient, result), total.extents)

@@ -16,8 +16,6 @@ from sparsejit.trace._locations import caller
 __all__ = ["FUNCTIONS"]
 
 _REASONS = {
-    "argmax": "a reduction that yields a coordinate is no scalar operation of the IR",
-    "argmin": "a reduction that yields a coordinate is no scalar operation of the IR",
     "update": "updates by other operations than Python's operators are not traced yet",
 }
 

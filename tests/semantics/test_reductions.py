@@ -32,7 +32,7 @@ def test_over_axes(name: str, data: Any) -> None:
     same(run(lambda A: getattr(np, name)(A, axis=axis, keepdims=keepdims), A), wanted)
 
 
-@pytest.mark.parametrize("name", ["sum", "prod", "min", "max", "any", "all"])
+@pytest.mark.parametrize("name", ["sum", "prod", "min", "max", "any", "all", "mean"])
 @settings(max_examples=20, deadline=None)
 @given(data=st.data())
 def test_over_indices(name: str, data: Any) -> None:
@@ -122,8 +122,16 @@ def test_sparse_results_of_three_dimensions(name: str, data: Any) -> None:
 @pytest.mark.parametrize("name", ["min", "max"])
 def test_of_nothing_is_refused_as_numpy_does(name: str) -> None:
     A = Masked(np.zeros((3, 0)), np.zeros((3, 0), bool), sj.CSR)
-    with pytest.raises(TypeError, match="zero-size array to reduction operation"):
+    message = "zero-size array to reduction operation"
+
+    def everything(A: Any) -> Any:
+        i, j = sj.indices("i j")
+        return getattr(sj, name)(A[i, j], over=(i, j))
+
+    with pytest.raises(ValueError, match=message):
         run(lambda A: getattr(A, name)(axis=1), A)
+    with pytest.raises(ValueError, match=message):
+        run(everything, A)
     same(run(lambda A: getattr(A, name)(axis=0), A), np.zeros(0))
 
 
