@@ -62,6 +62,7 @@ JOBS = {
     "j3_matrix_factorization.py": 10,
     "j4_cp_decomposition.py": 8,
     "j5_coulomb_exchange.py": 4,
+    "j6_graph_analytics.py": 12,
 }
 
 
