@@ -22,7 +22,7 @@ from sparsejit.trace._extents import counts
 from sparsejit.trace._locations import caller
 from sparsejit.trace._pointwise import Pointwise, cast, of_value, size_of, substituted
 from sparsejit.trace._sparse_assignment import entries_stored
-from sparsejit.trace._views import Picked, View, whole
+from sparsejit.trace._views import View, whole
 
 __all__ = ["Array", "content_of", "force_cell"]
 
@@ -138,7 +138,7 @@ class Array:
             return substituted(content_of(self._trace, self._cell), moved)
         value = force_cell(self._trace, self._cell)
         if not value.type.is_dense:
-            index = _affine_index(self._trace, view, value.type.shape)
+            index = _affine_index(self._trace, view)
             if index is not None:
                 return of_value(value, index)
         with self._trace.within(self._place):
@@ -250,11 +250,11 @@ def _insert(trace: Trace, source: Value, dest: Value, view: View) -> Value:
     return result
 
 
-def _affine_index(trace: Trace, view: View, shape: Sequence[AffineExpr]) -> list[AffineExpr] | None:
+def _affine_index(trace: Trace, view: View) -> list[AffineExpr] | None:
     """Return where the base is accessed when affine maps can say it, over the view's dimensions.
 
-    A sparse base is then read as it is, without a slice of its own. Not for the first few elements
-    (``A[:2]``): a loop that ends early is no map.
+    A sparse base is then read as it is, without a slice of its own: a loop may end before the
+    dimension does.
     """
     made: list[AffineExpr] = []
     for d, picked in enumerate(view.picked):
@@ -265,22 +265,8 @@ def _affine_index(trace: Trace, view: View, shape: Sequence[AffineExpr]) -> list
         if place is None:
             made.append(offset)
             continue
-        # Of a diagonal, one dimension that is whole, or walked by a map, ends the loop.
-        if not any(
-            _is_all(trace, view.picked[k], shape[k]) or not _is_head(view.picked[k])
-            for k in view.axes[place]
-        ):
-            return None
         made.append(add(mul(Constant(picked.stride), Dim(place)), offset))
     return made
-
-
-def _is_head(picked: Picked) -> bool:
-    return picked.offset == Constant(0) and picked.stride == 1
-
-
-def _is_all(trace: Trace, picked: Picked, extent: AffineExpr) -> bool:
-    return _is_head(picked) and trace.extents.same(picked.size, extent)
 
 
 def _base_index(view: View) -> tuple[AffineExpr, ...]:

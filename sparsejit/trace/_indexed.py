@@ -26,7 +26,6 @@ from sparsejit.trace._index_extents import (
     check_bounded,
     index_extents,
     remember_bounds,
-    within,
 )
 from sparsejit.trace._locations import caller
 from sparsejit.trace._operands import as_array
@@ -229,7 +228,7 @@ def computed(trace: Trace, term: IndexedTerm) -> IndexedTerm:
     extents = index_extents(trace, bounds, trace.index_names)
     check_bounded(trace, (*free, *term.over), extents)
     numbers: dict[int, AffineExpr] = {v: Dim(n) for n, v in enumerate((*free, *term.over))}
-    part = substituted(within(trace, term.part, extents), numbers)
+    part = substituted(term.part, numbers)
     sizes = {n: extents[v] for n, v in enumerate((*free, *term.over))}
     over = tuple(range(len(free), len(free) + len(term.over)))
     array = reduced(trace, Term(part, over, term.op), len(free), sizes)

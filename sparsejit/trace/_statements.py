@@ -29,7 +29,6 @@ from sparsejit.trace._index_extents import (
     bounds_of,
     check_bounded,
     index_extents,
-    within,
 )
 from sparsejit.trace._indexed import Index, Indexed, IndexedTerm, as_indexed, computed
 from sparsejit.trace._locations import caller
@@ -185,7 +184,7 @@ def _renumbered(
     moved: dict[int, AffineExpr] = {v: Dim(n) for v, n in numbers.items()}
     made = []
     for term in terms:
-        part = substituted(within(trace, term.part, extents), moved)
+        part = substituted(term.part, moved)
         made.append(Term(part, tuple(numbers[v] for v in term.over), term.op, term.negated))
     dtype = made[0].part.dtype
     total = made[0].part

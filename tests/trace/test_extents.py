@@ -19,7 +19,7 @@ from sparsejit.trace import guards_hold
 from sparsejit.trace._extents import Extents
 from sparsejit.trace._views import pick
 from tests.support.evaluate import Tensor, run
-from tests.trace.harness import Operand, check, evaluated, traced
+from tests.trace.harness import Operand, check, evaluated, text, traced
 
 D = np.arange(12.0).reshape(3, 4)
 x, y, z = np.arange(4.0), np.arange(3.0), np.arange(9.0)
@@ -142,7 +142,7 @@ def test_index_extents_are_the_largest_that_fit() -> None:
         check(fn, np.arange(float(size)), y, expected=expected)
 
 
-def test_sparse_operands_are_cut_to_what_is_reached() -> None:
+def test_sparse_operands_are_read_up_to_where_the_loop_ends() -> None:
     A = Operand(np.eye(4) + np.eye(4, k=1), CSR)
 
     def fn(a: Any, b: Any) -> Any:
@@ -152,6 +152,7 @@ def test_sparse_operands_are_cut_to_what_is_reached() -> None:
         return r
 
     check(fn, A, x, expected=lambda a, b: a[:-1].sum(axis=1) * b[1:])
+    assert "extract_slice" not in text(fn, A, x)
 
 
 def extent_sizes() -> st.SearchStrategy[int]:
