@@ -10,24 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
-from sparsejit.affine import AffineExpr, Dim, FloorDiv, as_linear, dims_of, substitute
+from sparsejit.affine import Dim, FloorDiv, dims_of
 from sparsejit.formats import BSR, COO, CSC, CSR, DIA, Dense, Format, Level, LevelKind, LevelType
 from sparsejit.ir.fold import identity_const, zero_of
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Const, Nothing, ScalarExpr, Select, Stored
-from sparsejit.ir.simplify import Known, Missing, NoValue, Partial, simplify_absence
+from sparsejit.ir.simplify import Known
+from sparsejit.trace._computation import SLOTTED, Computation, is_plain, is_sparse, permuted
 from sparsejit.trace._entries import has_nothing
 from sparsejit.trace._pointwise import Access, Pointwise, nodes
 
-__all__ = ["Layout", "absent_fill", "entries_layout", "permuted", "result_layout"]
+__all__ = ["Layout", "absent_fill", "entries_layout", "result_layout"]
 
 _COMPRESSED = LevelType(LevelKind.COMPRESSED)
 _DENSE = LevelType(LevelKind.DENSE)
-_SLOTTED = (LevelKind.PADDED, LevelKind.STRUCTURED)
-"""Levels with a fixed number of slots: a union or a product need not fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,82 +36,9 @@ class Layout:
     fill: Const
 
 
-def permuted(fmt: Format, order: Sequence[int]) -> Format:
-    """Return ``fmt`` of the tensor whose dimension ``order[d]`` is dimension ``d`` of the old one.
-
-    >>> from sparsejit.formats import CSC
-    >>> permuted(CSR, (1, 0)) == CSC
-    True
-    """
-    moved: dict[int, AffineExpr] = {dim: Dim(new) for dim, new in enumerate(order)}
-    levels = tuple(Level(substitute(level.expr, moved), level.type) for level in fmt.levels)
-    return Format.of(fmt.ndim, levels)
-
-
-def _is_sparse(access: Access) -> bool:
-    return not access.value.type.format.is_all_full
-
-
-class _Computation:
-    """The facts about one computation that the rules ask for."""
-
-    def __init__(self, part: Pointwise, result: Sequence[int]) -> None:
-        self.part = part
-        self.result = tuple(result)
-        self.sparse = [k for k, access in enumerate(part.accesses) if _is_sparse(access)]
-
-    def without(self, absent: Sequence[int], present: Sequence[int] = ()) -> Partial:
-        """Return what is left of the body where these operands store nothing."""
-        accesses = self.part.accesses
-        fills = {k: accesses[k].value.type.fill for k in absent}
-        dtypes = [access.value.type.dtype for access in accesses]
-        return simplify_absence(self.part.body, dtypes, fills, frozenset(present))
-
-    def is_missing(self, absent: Sequence[int]) -> bool:
-        return not isinstance(self.without(absent), Known)
-
-    @cached_property
-    def fill(self) -> Const | None:
-        """The value where nothing sparse is stored; None where that is no constant."""
-        match self.without(self.sparse):
-            case Missing(const) if const.value == 0:
-                return zero_of(const.dtype)  # the sign of what nobody stores is nobody's either
-            case Missing(const):
-                return const
-            case NoValue():
-                return zero_of(self.part.dtype)
-            case _:
-                return None
-
-    def placed(self, k: int) -> Format | None:
-        """Return the format of operand ``k`` as seen from the result; None if it is no such."""
-        access = self.part.accesses[k]
-        fmt = access.value.type.format
-        dims = [dim for index in access.index for dim in dims_of(index)]
-        if len(dims) != len(access.index) or sorted(dims) != sorted(self.result):
-            return None
-        if not all(isinstance(index, Dim) or _steps(index) for index in access.index):
-            return None
-        if not all(isinstance(index, Dim) for index in access.index) and not _is_plain(fmt):
-            return None  # a slice cuts through blocks, diagonals and slots
-        return permuted(fmt, [self.result.index(dim) for dim in dims])
-
-
-def _steps(index: AffineExpr) -> bool:
-    """Whether an index moves forward, so that what it visits keeps its order."""
-    linear = as_linear(index)
-    return linear is not None and all(factor > 0 for factor in linear[0].values())
-
-
-def _is_plain(fmt: Format) -> bool:
-    return all(
-        isinstance(level.expr, Dim) and level.type.kind not in _SLOTTED for level in fmt.levels
-    )
-
-
 def absent_fill(part: Pointwise) -> Const | None:
     """Return the value of ``part`` where no sparse operand stores anything, if it is a constant."""
-    return _Computation(part, ()).fill if any(map(_is_sparse, part.accesses)) else None
+    return Computation(part, ()).fill if any(map(is_sparse, part.accesses)) else None
 
 
 def result_layout(
@@ -127,7 +52,7 @@ def result_layout(
         return entries_layout(part, result, zero_of(part.dtype), reduces=False)
     rank = len(result)
     dense = Layout(Dense(rank), zero_of(part.dtype))
-    facts = _Computation(part, result)
+    facts = Computation(part, result)
     fill = facts.fill
     if rank == 0 or not facts.sparse or fill is None:
         return dense
@@ -149,7 +74,7 @@ def entries_layout(part: Pointwise, result: Sequence[int], fill: Const, *, reduc
     """
     rank = len(result)
     dense = Layout(Dense(rank), fill)
-    facts = _Computation(part, result)
+    facts = Computation(part, result)
     if rank == 0 or not (has_nothing(part) or (reduces and facts.sparse)):
         return dense
     if not reduces:
@@ -164,7 +89,7 @@ def entries_layout(part: Pointwise, result: Sequence[int], fill: Const, *, reduc
     return dense if kept.is_dense else Layout(kept, fill)
 
 
-def _structure(facts: _Computation) -> Format:
+def _structure(facts: Computation) -> Format:
     """Return a format that stores just some elements: that of an operand if it can do so."""
     match facts.part.body:
         case Select(Stored(k), then, Nothing()) if k in facts.sparse and not _may_miss(then):
@@ -195,7 +120,7 @@ def _may_miss(body: ScalarExpr) -> bool:
 
 def _holds_any_pattern(fmt: Format) -> bool:
     """Whether a format can store any set of elements and no others."""
-    return _is_plain(fmt) and not fmt.levels[-1].type.is_full
+    return is_plain(fmt) and not fmt.levels[-1].type.is_full
 
 
 def _guard(body: ScalarExpr) -> int | None:
@@ -207,7 +132,7 @@ def _guard(body: ScalarExpr) -> int | None:
             return None
 
 
-def _kept(facts: _Computation, reduction: BinaryOp | None) -> Format | None:
+def _kept(facts: Computation, reduction: BinaryOp | None) -> Format | None:
     """Return the format that the result takes over from its operands, if it does."""
     guard = _guard(facts.part.body)
     if guard is not None and guard in facts.sparse:
@@ -221,7 +146,7 @@ def _kept(facts: _Computation, reduction: BinaryOp | None) -> Format | None:
     formats = [facts.placed(k) for k in facts.sparse]
     first = formats[0]
     if first is not None and all(fmt == first for fmt in formats):
-        slotted = any(level.type.kind in _SLOTTED for level in first.levels)
+        slotted = any(level.type.kind in SLOTTED for level in first.levels)
         return None if slotted else first
     if reduction is not None:
         return _product_format(facts)
@@ -230,7 +155,7 @@ def _kept(facts: _Computation, reduction: BinaryOp | None) -> Format | None:
     return None
 
 
-def _fills_pattern(facts: _Computation, k: int, reduction: BinaryOp | None) -> bool:
+def _fills_pattern(facts: Computation, k: int, reduction: BinaryOp | None) -> bool:
     """Whether each entry that operand ``k`` stores gives an entry of the result."""
     others = [other for other in facts.sparse if other != k]
     if reduction is not None:  # what is summed may be sparse, as in a sampled product
@@ -238,7 +163,7 @@ def _fills_pattern(facts: _Computation, k: int, reduction: BinaryOp | None) -> b
     return isinstance(facts.without(others, [k]), Known)
 
 
-def _product_format(facts: _Computation) -> Format | None:
+def _product_format(facts: Computation) -> Format | None:
     """Return the format of a product of sparse matrices: theirs if it is one, BSR if blocks fit."""
     if len(facts.result) != 2 or not facts.is_missing(facts.sparse[:1]):
         return None
@@ -260,7 +185,7 @@ def _product_format(facts: _Computation) -> Format | None:
     if any(blocks):
         return _block_product(formats, blocks)
     if all(fmt == formats[0] for fmt in formats):
-        slotted = any(level.type.kind in _SLOTTED for level in formats[0].levels)
+        slotted = any(level.type.kind in SLOTTED for level in formats[0].levels)
         return None if slotted else formats[0]
     return CSR if all(map(_is_scipy, formats)) else None
 
@@ -331,7 +256,7 @@ def _full_dims(access: Access) -> set[int]:
     return full
 
 
-def _order(facts: _Computation) -> list[int]:
+def _order(facts: Computation) -> list[int]:
     """Return the result's variables in the order of the loops: that of the operands' levels."""
     chains = [
         [dim for dim in _dims_in_order(facts.part.accesses[k]) if dim in facts.result]
@@ -353,7 +278,7 @@ def _blocked(dim: int, chain: Sequence[int], left: Sequence[int]) -> bool:
     return any(before in left for before in chain[: chain.index(dim)])
 
 
-def _by_levels(facts: _Computation) -> Format:
+def _by_levels(facts: Computation) -> Format:
     order = _order(facts)
     full: dict[int, set[int]] = {}
     for k in facts.sparse:
@@ -384,13 +309,13 @@ def _by_levels(facts: _Computation) -> Format:
     return Format.of(len(order), levels)
 
 
-def _is_covered(facts: _Computation) -> bool:
+def _is_covered(facts: Computation) -> bool:
     """Whether every dimension of the result is one of a sparse operand."""
     covered = {dim for k in facts.sparse for dim in _dims_in_order(facts.part.accesses[k])}
     return set(facts.result) <= covered
 
 
-def _all_sparse(facts: _Computation) -> bool:
+def _all_sparse(facts: Computation) -> bool:
     """Whether every operand is sparse, and any of them absent leaves nothing to compute."""
     arrays = [k for k, access in enumerate(facts.part.accesses) if access.value.type.rank]
     return (
