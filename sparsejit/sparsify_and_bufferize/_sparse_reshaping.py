@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sparsejit.affine import AffineExpr, Constant, add, identity_map
+from sparsejit.affine import AffineExpr, AffineMap, Constant, Dim, add, dims_of, identity_map, mul
 from sparsejit.errors import Location, UnsupportedError
-from sparsejit.formats import CSF
+from sparsejit.formats import CSF, LevelKind
 from sparsejit.ir import loops, tensor
 from sparsejit.ir.facts import Fact, FactKind
 from sparsejit.ir.loop_walk import map_body
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Arg, Nothing, ScalarExpr
 from sparsejit.ir.tensor import Generic, Value
-from sparsejit.ir.types import INDEX, IteratorType
+from sparsejit.ir.types import INDEX, IteratorType, TensorType
 from sparsejit.sparsify_and_bufferize import _index as ix
 from sparsejit.sparsify_and_bufferize._buffers import Buffer, NoEntries, SparseBuffer
 from sparsejit.sparsify_and_bufferize._conversion import where_not_fill
@@ -79,16 +79,20 @@ def _sources(op: Arrangement) -> tuple[Value, ...]:
     return op.sources if isinstance(op, tensor.Concat) else (op.source,)
 
 
-def _identity(
-    source: tuple[Value, ...], result: Value, body: ScalarExpr, location: Location | None
+def _visit(
+    source: tuple[Value, ...],
+    indices: Sequence[AffineExpr],
+    result: Value,
+    body: ScalarExpr,
+    location: Location | None,
 ) -> Generic:
-    """An operation that visits all elements of ``result``."""
+    """An operation that visits all elements of ``result``, and the source at ``indices``."""
     rank = result.type.rank
     return Generic(
         result,
         source,
         result,
-        (identity_map(rank),) * (len(source) + 1),
+        (*(AffineMap(rank, tuple(indices)) for _ in source), identity_map(rank)),
         (IteratorType.PARALLEL,) * rank,
         result.type.shape,
         body,
@@ -100,7 +104,7 @@ def _target(
     op: Arrangement, result: SparseBuffer, symbols: Mapping[int, loops.Expr], namer: Namer
 ) -> ScatterSink:
     """The workspace of the result's entries; its loops are the dimensions of the result."""
-    nowhere = _identity((), op.result, Nothing(op.result.type.dtype), op.location)
+    nowhere = _visit((), (), op.result, Nothing(op.result.type.dtype), op.location)
     space = level_space_of(nowhere, Grid({}, {}))
     return ScatterSink(Kernel(nowhere, space, (), symbols, namer), result, None)
 
@@ -167,9 +171,10 @@ def _moved(
     drops = kind.is_dense or levels[-1].type.is_full
     fill = op.result.type.fill
     body = where_not_fill(fill) if drops else Arg(0)
+    indices, extents = _walked(op, value)
     # Its format only says that the result is sparse; no such tensor is made.
-    seen = Value(value.name, replace(kind, format=CSF(kind.rank), fill=fill))
-    visit = _identity((value,), seen, body, op.location)
+    seen = Value(value.name, TensorType(extents, kind.dtype, CSF(kind.rank), fill))
+    visit = _visit((value,), indices, seen, body, op.location)
     refused: UnsupportedError | None = None
     for space in level_spaces_of(visit):
         for order in loop_orders(space, scattered=True):
@@ -181,6 +186,34 @@ def _moved(
                 refused = refused or error
     assert refused is not None
     raise UnsupportedError(refused.what, hint=refused.hint, location=op.location)
+
+
+def _walked(
+    op: Arrangement, source: Value
+) -> tuple[tuple[AffineExpr, ...], tuple[AffineExpr, ...]]:
+    """Return where loops read the source, and their extents: in a slice, only what is inside."""
+    indices: list[AffineExpr] = []
+    extents: list[AffineExpr] = []
+    for dim, extent in enumerate(source.type.shape):
+        inside = _strided(op, dim)
+        if isinstance(op, tensor.ExtractSlice) and inside is not None:
+            extent = op.sizes[dim]
+        indices.append(Dim(dim) if inside is None else inside)
+        extents.append(extent)
+    return tuple(indices), tuple(extents)
+
+
+def _strided(op: Arrangement, dim: int) -> AffineExpr | None:
+    """Return where a loop over the slice reads ``dim``, if that is found without a search.
+
+    So it is where one dense level stores the dimension and the slice begins at a known place.
+    """
+    if not isinstance(op, tensor.ExtractSlice) or not isinstance(op.offsets[dim], Constant):
+        return None
+    levels = [lvl for lvl in op.source.type.format.levels if dim in dims_of(lvl.expr)]
+    if [(lvl.expr, lvl.type.kind) for lvl in levels] != [(Dim(dim), LevelKind.DENSE)]:
+        return None
+    return add(mul(Constant(op.strides[dim]), Dim(dim)), op.offsets[dim])
 
 
 def _in_sequence(statements: Stmts) -> Stmts:
@@ -233,7 +266,8 @@ def _sliced(op: tensor.ExtractSlice, own: Exprs, lower: Lower) -> _Move:
     extents = op.source.type.shape
     rows = zip(own, op.offsets, op.sizes, op.strides, extents, strict=True)
     for dim, (place, offset, size, stride, extent) in enumerate(rows):
-        if (offset, size, stride) != (Constant(0), extent, 1):
+        whole = (offset, size, stride) == (Constant(0), extent, 1)
+        if not whole and _strided(op, dim) is None:
             first, step = lower(offset), ix.index(abs(stride))
             far = ix.subtract(place, first) if stride > 0 else ix.subtract(first, place)
             conditions.append(ix.compare(BinaryOp.GE, far, ix.index(0)))

@@ -21,10 +21,11 @@ from sparsejit.trace._emit import Term, accumulate, elementwise_into, fresh
 from sparsejit.trace._extents import counts
 from sparsejit.trace._locations import caller
 from sparsejit.trace._pointwise import Pointwise, cast, of_value, size_of, substituted
+from sparsejit.trace._slices import sparse_slice
 from sparsejit.trace._sparse_assignment import entries_stored
 from sparsejit.trace._views import View, whole
 
-__all__ = ["Array", "content_of", "force_cell"]
+__all__ = ["Array", "computed", "content_of", "force_cell"]
 
 _LARGEST = 48
 """Expressions of more nodes are computed before they are used further, so that none explodes."""
@@ -64,13 +65,26 @@ def force_cell(trace: Trace, cell: Cell, format: Format | None = None) -> Value:
         known = _whole_value(trace, cell, content)
         if known is not None:
             return known
-        extents = dict(enumerate(cell.shape))
         with trace.within(block):
-            value = fresh(trace, Term(content), cell.shape, extents, format, cell.location)
+            value = computed(trace, content, cell.shape, format, cell.location)
     weak = isinstance(content, Pointwise) and content.weak
     made = of_value(value)
     cell.content = Pointwise(made.body, made.accesses, made.dtype, weak)
     return value
+
+
+def computed(
+    trace: Trace,
+    content: Pointwise,
+    shape: Sequence[AffineExpr],
+    format: Format | None,
+    location: Location | None,
+) -> Value:
+    """Return a new value with this content; a slice of a sparse tensor keeps to stored entries."""
+    sliced = sparse_slice(trace, content, shape, format, location)
+    if sliced is not None:
+        return sliced
+    return fresh(trace, Term(content), shape, dict(enumerate(shape)), format, location)
 
 
 def _whole_value(trace: Trace, cell: Cell, content: Pointwise) -> Value | None:
@@ -259,6 +273,8 @@ def _affine_index(trace: Trace, view: View) -> list[AffineExpr] | None:
     made: list[AffineExpr] = []
     for d, picked in enumerate(view.picked):
         offset = picked.offset
+        if counts(offset) or counts(picked.size):
+            return None
         if not isinstance(offset, Constant):
             offset = Constant(trace.pin(offset, "a slice of a sparse tensor from its end"))
         place = view.place(d)

@@ -37,9 +37,8 @@ from sparsejit.ir.walk import (
     substitute_symbols,
     yields_of,
 )
-from sparsejit.trace._array import Array
+from sparsejit.trace._array import Array, computed
 from sparsejit.trace._context import Deferred, Trace, Unassigned, in_trace
-from sparsejit.trace._emit import Term, fresh
 from sparsejit.trace._indexed import Index, Indexed
 from sparsejit.trace._interface import ArgumentSpec, ResultRef, Slot, Traced, TraceOptions
 from sparsejit.trace._pointwise import of_value
@@ -143,8 +142,7 @@ def _result_value(state: Trace, array: Array, position: int) -> Value:
     part = None if isinstance(cell.content, Deferred) else array.read()
     if part is not None and part.view is not None and _aliases_param(state, part.view.value):
         # The caller's memory is only handed out as the caller's object.
-        extents = dict(enumerate(array.extents))
-        cell_value = fresh(state, Term(part), array.extents, extents, wanted, cell.location)
+        cell_value = computed(state, part, array.extents, wanted, cell.location)
     else:
         cell_value = array.force(wanted)
     if wanted is not None and cell_value.type.format != wanted:
