@@ -163,14 +163,14 @@ def _over_indices(given: Patterns, fold: Fold, over: Any) -> Any:
     free = tuple(v for v in given.variables if v not in numbers)
 
     def emit(order: Sequence[int], format: Format | None) -> Value:
-        moved, extents = over_dimensions(trace, fold.part, (*order, *numbers))
+        moved, extents = over_dimensions(trace, fold.part, (*order, *numbers), given.source)
         rank = len(order)
         reduced = range(rank, rank + len(numbers))
         shape = [extents[n] for n in range(rank)]
         return fold_fresh(trace, fold.over(moved), reduced, shape, extents, format, location)
 
     if free:
-        return LazyIndexed(trace, free, fold.part, emit, dtype=fold.identity.dtype)
+        return LazyIndexed(trace, free, given.source, emit, dtype=fold.identity.dtype)
     return trace.pointwise(Deferred(lambda format: emit((), format), fold.identity.dtype), ())
 
 

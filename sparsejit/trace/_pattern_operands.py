@@ -31,7 +31,14 @@ from sparsejit.trace._index_extents import (
 from sparsejit.trace._indexed import Index, Indexed, IndexedTerm, as_indexed, single
 from sparsejit.trace._locations import caller
 from sparsejit.trace._operands import as_array, broadcast
-from sparsejit.trace._pointwise import Pointwise, of_value, substituted, variable, variables_of
+from sparsejit.trace._pointwise import (
+    Pointwise,
+    join,
+    of_value,
+    substituted,
+    variable,
+    variables_of,
+)
 from sparsejit.trace._result_formats import absent_fill
 
 __all__ = [
@@ -108,11 +115,13 @@ class Patterns:
 
     ``parts`` are their entries over common variables: dimensions of arrays (``shape`` is that of
     the result), or the user's indices (``shape`` is None). ``fills`` are the values elsewhere.
+    ``source`` reads all operands, also those of which no entry is left: it bounds the indices.
     """
 
     trace: Trace
     parts: tuple[Pointwise, ...]
     fills: tuple[Const | None, ...]
+    source: Pointwise
     shape: tuple[AffineExpr, ...] | None
     location: Location | None = field(default_factory=caller)
 
@@ -121,7 +130,7 @@ class Patterns:
         """The variables: dimensions of arrays, or indices in order of appearance."""
         if self.shape is not None:
             return tuple(range(len(self.shape)))
-        return tuple(dict.fromkeys(v for part in self.parts for v in variables_of(part)))
+        return variables_of(self.source)
 
     def result(self, part: Pointwise) -> Any:
         """Return ``part``, which is ``Nothing`` where it has no entry, as the operands came."""
@@ -129,8 +138,10 @@ class Patterns:
         if shape is None:
             if not has_nothing(part):
                 return Indexed(trace, (IndexedTerm(part),), part)
-            at = over_indices(trace, part, location)
-            return LazyIndexed(trace, self.variables, part, at, dtype=part.dtype, entries=part)
+            at = over_indices(trace, part, location, self.source)
+            return LazyIndexed(
+                trace, self.variables, self.source, at, dtype=part.dtype, entries=part
+            )
         if not has_nothing(part):
             return trace.pointwise(part, shape)
 
@@ -157,20 +168,25 @@ def _indexed_value(
 
 
 def over_dimensions(
-    trace: Trace, part: Pointwise, variables: Sequence[int]
+    trace: Trace, part: Pointwise, variables: Sequence[int], source: Pointwise | None = None
 ) -> tuple[Pointwise, dict[int, AffineExpr]]:
-    """Return an expression over indices as one over dimensions 0, 1, ..., and their extents."""
-    extents = _extents_of(trace, part)
+    """Return an expression over indices as one over dimensions 0, 1, ..., and their extents.
+
+    ``source`` bounds the indices, where that is not the expression itself.
+    """
+    extents = _extents_of(trace, part if source is None else source)
     moved: dict[int, AffineExpr] = {v: Dim(n) for n, v in enumerate(variables)}
     cut = substituted(within(trace, part, extents), moved)
     return cut, {n: extents[v] for n, v in enumerate(variables)}
 
 
-def over_indices(trace: Trace, part: Pointwise, location: Location | None) -> Emit:
+def over_indices(
+    trace: Trace, part: Pointwise, location: Location | None, source: Pointwise | None = None
+) -> Emit:
     """Return what computes an expression over indices."""
 
     def emit(order: Sequence[int], format: Format | None) -> Value:
-        moved, extents = over_dimensions(trace, part, order)
+        moved, extents = over_dimensions(trace, part, order, source)
         shape = [extents[n] for n in range(len(order))]
         return fresh(trace, Term(moved), shape, extents, format, location)
 
@@ -183,18 +199,23 @@ def patterns_of(trace: Trace, operands: Sequence[Any]) -> Patterns:
     Raises ``TraceError`` where whole arrays are mixed with indexed expressions.
     """
     if any(isinstance(operand, Index | Indexed) for operand in operands):
-        parts = [_indexed_part(trace, operand) for operand in operands]
-        return _patterns(trace, parts, None)
+        pairs = [_indexed_part(trace, operand) for operand in operands]
+        return _patterns(trace, [part for part, _ in pairs], None, [read for _, read in pairs])
     arrays = [_light(trace, as_array(trace, operand)) for operand in operands]
     parts, shape = broadcast(trace, arrays)
-    return _patterns(trace, parts, shape)
+    return _patterns(trace, parts, shape, parts)
 
 
 def _patterns(
-    trace: Trace, parts: Sequence[Pointwise], shape: tuple[AffineExpr, ...] | None
+    trace: Trace,
+    parts: Sequence[Pointwise],
+    shape: tuple[AffineExpr, ...] | None,
+    sources: Sequence[Pointwise],
 ) -> Patterns:
     fills = tuple(absent_fill(part) for part in parts)
-    return Patterns(trace, tuple(map(entries_of, parts)), fills, shape)
+    (body, *_), accesses = join(sources)
+    source = Pointwise(body, accesses, sources[0].dtype)
+    return Patterns(trace, tuple(map(entries_of, parts)), fills, source, shape)
 
 
 def _light(trace: Trace, array: Array) -> Array:
@@ -207,12 +228,14 @@ def _light(trace: Trace, array: Array) -> Array:
     return array
 
 
-def _indexed_part(trace: Trace, operand: Any) -> Pointwise:
+def _indexed_part(trace: Trace, operand: Any) -> tuple[Pointwise, Pointwise]:
+    """Return an operand and what bounds its indices."""
     indexed = as_indexed(trace, operand)
     if isinstance(indexed, LazyIndexed) and indexed.entries is not None:
-        return indexed.entries
+        return indexed.entries, indexed.part
     part = single(trace, indexed).part
-    return part if len(sparse_accesses(part)) <= MOST else _tensor(trace, part)
+    found = part if len(sparse_accesses(part)) <= MOST else _tensor(trace, part)
+    return found, found
 
 
 def tensor_of(trace: Trace, operand: Any) -> Pointwise:

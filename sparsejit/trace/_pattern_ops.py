@@ -7,16 +7,16 @@ is computed where it is used, so a ``binary`` inside a ``reduce`` makes no tenso
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from sparsejit.errors import TraceError
 from sparsejit.ir.scalar import Const
-from sparsejit.ir.types import DType
 from sparsejit.trace._context import Trace, require_trace
 from sparsejit.trace._emit import Term, fresh
 from sparsejit.trace._entries import has_nothing, nothing_of, over_entries
+from sparsejit.trace._fold import scalar_value
 from sparsejit.trace._locations import caller
 from sparsejit.trace._pattern_operands import Patterns, coordinate_names, patterns_of
 from sparsejit.trace._pointwise import Pointwise, of_value
@@ -56,8 +56,10 @@ def unary(x: Any, present: Any = None, absent: Any = None) -> Any:
         missing = leaf("absent", []) if has_nothing(part) else nothing
         return over_entries(part, lambda a: leaf("present", [a]), missing)
 
-    regions = {"present": present, "absent": _with_fill(absent, given.fills[0])}
-    return _result(given, build, regions, given.parts)
+    element = _sample(given, 0)
+    absent = _with_fill(absent, given.fills[0])
+    regions = {"present": (present, [element]), "absent": (absent, [])}
+    return _result(given, build, regions)
 
 
 def binary(x: Any, y: Any, overlap: Any = None, left: Any = None, right: Any = None) -> Any:
@@ -87,7 +89,9 @@ def binary(x: Any, y: Any, overlap: Any = None, left: Any = None, right: Any = N
             without = over_entries(second, lambda b: leaf("right", [b]), nothing)
         return over_entries(first, with_first, without)
 
-    return _result(given, build, {"overlap": overlap, "left": left, "right": right}, given.parts)
+    a, b = _sample(given, 0), _sample(given, 1)
+    regions = {"overlap": (overlap, [a, b]), "left": (left, [a]), "right": (right, [b])}
+    return _result(given, build, regions)
 
 
 def select(x: Any, keep: Any) -> Any:
@@ -120,29 +124,31 @@ def _with_fill(absent: Any, fill: Const | None) -> Any:
     return fill if isinstance(absent, str) and absent == "identity" else absent
 
 
+def _sample(given: Patterns, operand: int) -> Pointwise:
+    """Return what stands for an element of an operand, to know what functions of it give."""
+    part = given.parts[operand]
+    return replace(of_value(scalar_value(given.trace, part.dtype)), weak=part.weak)
+
+
 def _result(
-    given: Patterns, build: Build, regions: dict[str, Any], operands: Sequence[Pointwise]
+    given: Patterns, build: Build, regions: Mapping[str, tuple[Any, Sequence[Pointwise]]]
 ) -> Any:
-    """Return what ``build`` makes of the regions, all in the common dtype of their values."""
-    noted: list[Pointwise | None] = []
+    """Return what ``build`` makes of the regions, all in the common dtype of their values.
 
-    def note(region: str, values: Sequence[Pointwise]) -> Pointwise:
-        noted.append(_region(given, region, regions[region], values))
-        return nothing_of(DType.BOOL)
-
-    build(note, nothing_of(DType.BOOL))
-    dtype = result_dtype([part for part in noted if part is not None] or operands)
+    ``regions`` has for each its function and samples of the elements that it takes.
+    """
+    samples = [_region(given, name, *region) for name, region in regions.items()]
+    dtype = result_dtype([part for part in samples if part is not None] or given.parts)
     nothing = nothing_of(dtype)
-    replay = iter(noted)
 
-    def place(region: str, values: Sequence[Pointwise]) -> Pointwise:
-        part = next(replay)
+    def leaf(region: str, values: Sequence[Pointwise]) -> Pointwise:
+        part = _region(given, region, regions[region][0], values)
         if part is None:
             return nothing
         typed = over_entries(part, lambda entry: converted(entry, dtype), nothing)
         return _stored(given.trace, typed) if region == "absent" else typed
 
-    return given.result(build(place, nothing))
+    return given.result(build(leaf, nothing))
 
 
 def _region(
