@@ -63,6 +63,7 @@ JOBS = {
     "j4_cp_decomposition.py": 8,
     "j5_coulomb_exchange.py": 4,
     "j6_graph_analytics.py": 12,
+    "j7_conjugate_gradients.py": 7,
 }
 
 
