@@ -316,10 +316,11 @@ def _is_covered(facts: Computation) -> bool:
 
 
 def _all_sparse(facts: Computation) -> bool:
-    """Whether every operand is sparse, and any of them absent leaves nothing to compute."""
+    """Whether several operands are all sparse, and any of them absent leaves nothing to compute."""
     arrays = [k for k, access in enumerate(facts.part.accesses) if access.value.type.rank]
     return (
         len(facts.result) > 1
+        and len(facts.sparse) > 1
         and _is_covered(facts)
         and arrays == facts.sparse
         and all(facts.is_missing([k]) for k in facts.sparse)
