@@ -64,9 +64,9 @@ def explain_text(report: Report) -> str:
 
     >>> from sparsejit.ir.build import TensorBuilder
     >>> func = TensorBuilder("nothing").finish()
-    >>> report = Report(func, "cpu", "asked for", "Numba", "", "regular-dma", (), (), None, 0.001)
+    >>> report = Report(func, "cpu", "asked for", "LLVM", "", "regular-dma", (), (), None, 0.001)
     >>> print(explain_text(report).splitlines()[0])
-    nothing: runs on cpu (asked for), compiled by Numba
+    nothing: runs on cpu (asked for), compiled by LLVM
     """
     sections = (
         _head(report),
@@ -172,7 +172,7 @@ def _times(report: Report) -> Iterator[str]:
         ("compile", report.compile_seconds),
         ("first run" if report.was_hit is False else "run", report.run_seconds),
     )
-    # Numba compiles in the first run for the arrays that it meets.
+    # Compiled code is made in the first run, for the arrays that it meets.
     known = [f"{name} {seconds * 1e3:.3g} ms" for name, seconds in steps if seconds is not None]
     yield f"time: {', '.join(known)}"
     if report.counts:

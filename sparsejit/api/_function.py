@@ -147,7 +147,7 @@ class CompiledFunction:
         self, call: Call, receiver: object, target: Target
     ) -> tuple[Program, list[int], bool]:
         """Return the program for a call, the values of its symbols, and whether it was known."""
-        key = (target.name, call.key)
+        key = (target.name, target.engine, call.key)
         found = _fitting(self._programs.get(key, ()), call)
         if found is not None:
             return *found, True

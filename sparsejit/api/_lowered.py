@@ -139,7 +139,7 @@ def make_report(
         func=program.func,
         target=target.name,
         target_reason=target.reason,
-        engine="Python" if target.name == "interpreter" else "Numba",
+        engine=target.engine,
         refused=NO_GPU_CODE if target.name == "cuda" else "",
         transfer=function.options.transfer.value,
         operands=operands,

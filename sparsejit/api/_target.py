@@ -2,7 +2,8 @@
 
 In: the decorator's options and the environment. Out: a ``Target``. This version has no code
 generator for GPUs, so "auto" is the CPU; "cuda" can be lowered and explained, and calling it says
-what is missing on this machine.
+what is missing on this machine. On the CPU the backend is LLVM; ``SPARSEJIT_CPU_BACKEND=numba``
+has the generated Python compiled by Numba instead, to compare the two.
 """
 
 from __future__ import annotations
@@ -27,22 +28,41 @@ __all__ = ["Target", "backend_of", "check_num_threads", "choose_target", "refuse
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """``name`` is "cpu", "cuda" or "interpreter"; ``reason`` says who chose it."""
+    """``name`` is "cpu", "cuda" or "interpreter"; ``reason`` says who chose it.
+
+    ``engine`` names what makes code run there, in texts.
+    """
 
     name: str
     reason: str
+    engine: str
 
 
-_AUTO = Target("cpu", f'target="auto", and {NO_GPU_CODE}')
+_AUTO_REASON = f'target="auto", and {NO_GPU_CODE}'
+_CPU_BACKENDS = {"llvm": "LLVM", "numba": "Numba"}
 
 
 def choose_target(options: JitOptions) -> Target:
     """Return the target of a call; ``ValueError`` where the environment names none."""
     wanted = wanted_target(options)
     asked_by = "the decorator" if options.target != "auto" else "SPARSEJIT_TARGET"
-    if wanted == "auto":
-        return _AUTO
-    return Target(wanted, f"{asked_by} asks for it")
+    reason = _AUTO_REASON if wanted == "auto" else f"{asked_by} asks for it"
+    match wanted:
+        case "auto" | "cpu":
+            return Target("cpu", reason, _CPU_BACKENDS[_cpu_backend()])
+        case "interpreter":
+            return Target(wanted, reason, "Python")
+        case _:
+            return Target(wanted, reason, "Numba")
+
+
+def _cpu_backend() -> str:
+    """Return ``SPARSEJIT_CPU_BACKEND``, or the default; ``ValueError`` for another name."""
+    asked = os.environ.get("SPARSEJIT_CPU_BACKEND") or "llvm"
+    if asked not in _CPU_BACKENDS:
+        choices = ", ".join(map(repr, _CPU_BACKENDS))
+        raise ValueError(f"SPARSEJIT_CPU_BACKEND must be one of {choices}, not {asked!r}")
+    return asked
 
 
 def backend_of(target: Target, options: JitOptions) -> Backend | None:
@@ -51,8 +71,8 @@ def backend_of(target: Target, options: JitOptions) -> Backend | None:
         case "interpreter":
             return BACKENDS["interpreter"]
         case "cpu":
-            numba = BACKENDS["numba"]
-            return numba if options.reassociate else replace(numba, reassociate=False)  # type: ignore[type-var]  # the table holds dataclasses
+            backend = BACKENDS[target.engine.lower()]
+            return backend if options.reassociate else replace(backend, reassociate=False)  # type: ignore[type-var]  # the table holds dataclasses
         case _:
             return None
 

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
 
 from sparsejit.ir.loops import LoopFunc
 
 __all__ = ["Backend", "Kernel", "KernelSource"]
 
 
-@dataclass(frozen=True, slots=True)
 class KernelSource:
-    """Generated text: ``entry`` is the name of the function in it that runs ``func``."""
+    """Generated text: ``entry`` is the name of the function in it that runs ``func``.
 
-    entry: str
-    text: str
-    func: LoopFunc
+    ``text`` may be given as a function that writes it, which is called when it is first read.
+    """
+
+    __slots__ = ("_text", "entry", "func")
+
+    def __init__(self, entry: str, text: str | Callable[[], str], func: LoopFunc) -> None:
+        self.entry: Final = entry
+        self.func: Final = func
+        self._text = text
+
+    @property
+    def text(self) -> str:
+        """The text."""
+        if not isinstance(self._text, str):
+            self._text = self._text()
+        return self._text
 
 
 class Kernel(Protocol):

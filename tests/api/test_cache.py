@@ -38,7 +38,7 @@ def test_shapes_do_not_compile_anew(shapes: list[tuple[int, int]]) -> None:
     assert f.cache_info() == CacheInfo(traces=1, compiles=1, hits=len(shapes) - 1)
 
 
-def test_numba_compiles_once_for_all_shapes() -> None:
+def test_the_cpu_compiles_once_for_all_shapes() -> None:
     f = sparse_jit(spmv, target="cpu")
     for m, n in ((3, 4), (5, 2), (7, 7)):
         A, x = csr(m, n), RNG.random(n)

@@ -20,6 +20,7 @@ from sparsejit.backends.llvm._expand import Expanded, expand
 from sparsejit.backends.llvm._expand_assembly import FULL
 from sparsejit.backends.llvm._module import emit_module
 from sparsejit.backends.llvm._statements import NO_MEMORY
+from sparsejit.backends.python_source import emit_python
 from sparsejit.ir.loops import LoopFunc, Memref
 
 __all__ = ["CacheCounts", "LlvmBackend", "LlvmKernel"]
@@ -58,12 +59,14 @@ class LlvmBackend:
         return "llvm"
 
     def emit(self, func: LoopFunc) -> KernelSource:
-        """Return the LLVM IR of ``func`` for contiguous arrays."""
+        """Return ``func`` with the text to be read: Python, which means what the LLVM IR means."""
+        return KernelSource(func.name, lambda: emit_python(func).text, func)
+
+    def llvm_ir(self, func: LoopFunc) -> str:
+        """Return the LLVM IR of ``func`` for contiguous arrays, as it is before optimization."""
         count = sum(isinstance(param, Memref) for param in func.params)
-        text = emit_module(
-            expand(func), (Layout.CONTIGUOUS,) * count, _ENTRY, reassociate=self.reassociate
-        ).text
-        return KernelSource(_ENTRY, text, func)
+        layouts = (Layout.CONTIGUOUS,) * count
+        return emit_module(expand(func), layouts, _ENTRY, reassociate=self.reassociate).text
 
     def load(self, source: KernelSource, *, cache: bool = True) -> Kernel:
         """Return the kernel of ``source``; it is compiled when arrays of new strides first come.
