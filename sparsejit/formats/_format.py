@@ -265,7 +265,7 @@ def _check(fmt: Format) -> None:
         if isinstance(width, bool) or width not in _WIDTHS:
             raise ValueError(f"{name} must be one of {_WIDTHS}, not {width!r}")
     for number, level in enumerate(fmt.levels):
-        where = f"level {number} of ({fmt})"
+        where = _Place(fmt, number)
         _check_expr(fmt, number, level, where)
         _check_level(fmt, number, level, where)
     _ = fmt.lvl_to_dim  # raises where a dimension is not determined
@@ -275,7 +275,18 @@ def _check(fmt: Format) -> None:
         raise ValueError(f"the levels of ({fmt}) determine a dimension twice")
 
 
-def _check_expr(fmt: Format, number: int, level: Level, where: str) -> None:
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where in a format something is wrong: a text that only errors need."""
+
+    format: Format
+    number: int
+
+    def __str__(self) -> str:
+        return f"level {self.number} of ({self.format})"
+
+
+def _check_expr(fmt: Format, number: int, level: Level, where: _Place) -> None:
     """Refuse expressions that are neither ``d``, ``d floordiv c``, ``d mod c`` nor ``d - e``."""
     kind = level.type.kind
     difference = _difference(level.expr)
@@ -297,7 +308,7 @@ def _check_expr(fmt: Format, number: int, level: Level, where: str) -> None:
         raise ValueError(f"{where}: a batch level stores a dimension of its own")
 
 
-def _check_level(fmt: Format, number: int, level: Level, where: str) -> None:
+def _check_level(fmt: Format, number: int, level: Level, where: _Place) -> None:
     kind = level.type.kind
     before = fmt.levels[number - 1].type.kind if number else None
     if kind is LevelKind.SINGLETON:

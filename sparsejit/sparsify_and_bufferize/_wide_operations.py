@@ -7,9 +7,11 @@ reads. So a sum of twenty matrices is a tree of sums.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import combinations
+from math import comb
 
 from sparsejit.affine import AffineExpr, AffineMap, Dim, dims_of, identity_map, substitute
 from sparsejit.formats import Format, Level, LevelKind, LevelType
@@ -36,8 +38,8 @@ from sparsejit.sparsify_and_bufferize._iteration_lattice import MAX_ITERATORS
 
 __all__ = ["split_wide_operations"]
 
-_PART = 4
-"""The most sparse operands of a part."""
+_MAX_CASES = 150
+"""More bodies than this in one operation would take long to compile."""
 
 
 def split_wide_operations(
@@ -62,9 +64,9 @@ def split_wide_operations(
 
 
 def _is_wide(op: Generic) -> bool:
-    """Whether a lattice over the operands would have too many points: a sum of n has 2**n - 1."""
+    """Whether the cases of the lattices would be too many: a sum over n has 2**n - 1 a loop."""
     sparse = sorted(_sparse_inputs(op))
-    if len(sparse) <= _PART:
+    if len(sparse) <= 2:
         return False
     if len(sparse) > MAX_ITERATORS:
         return True
@@ -75,7 +77,35 @@ def _is_wide(op: Generic) -> bool:
             fills = {k: op.inputs[k].type.fill for k in absent}
             left = simplify_absence(op.body, dtypes, fills)
             points += isinstance(left, Known) and left.expr != Arg(len(op.inputs))
-    return points >= 1 << _PART
+    return _cases(points.bit_length(), _depth(op)) > _MAX_CASES
+
+
+def _depth(op: Generic) -> int:
+    """The most loops over stored entries that one operand asks for."""
+    return max(
+        sum(not level.type.is_full for level in op.inputs[k].type.format.levels)
+        for k in _sparse_inputs(op)
+    )
+
+
+@functools.cache
+def _cases(operands: int, depth: int) -> int:
+    """The bodies of a union of ``operands`` over ``depth`` nested loops.
+
+    While all are met the loop goes on inside; each smaller set of k occurs in 2**(n - k) loops.
+    """
+    if depth == 0 or operands <= 1:
+        return 1
+    smaller = sum(
+        (comb(operands, k) << (operands - k)) * _cases(k, depth - 1) for k in range(1, operands)
+    )
+    return _cases(operands, depth - 1) + smaller
+
+
+def _part_size(op: Generic) -> int:
+    """The most sparse operands that a part may have."""
+    depth = _depth(op)
+    return max(n for n in range(2, 6) if n == 2 or _cases(n, depth) <= _MAX_CASES)
 
 
 def _sparse_inputs(op: Generic) -> frozenset[int]:
@@ -175,10 +205,10 @@ def _best_part(op: Generic) -> tuple[ScalarExpr, Missing] | None:
     sparse = _sparse_inputs(op)
     dtypes = tuple(value.type.dtype for value in (*op.inputs, op.init))
     best: tuple[ScalarExpr, Missing] | None = None
-    most = 1
+    most, largest = 1, _part_size(op)
     for expr in _subexpressions(op.body):
         count = len(args_of(expr) & sparse)
-        if not most < count <= _PART or len(op.inputs) in args_of(expr) or _asks(expr):
+        if not most < count <= largest or len(op.inputs) in args_of(expr) or _asks(expr):
             continue
         fills = {k: op.inputs[k].type.fill for k in args_of(expr) & sparse}
         outcome = simplify_absence(expr, dtypes, fills)
