@@ -38,8 +38,10 @@ __all__ = [
     "Leaf",
     "Product",
     "Tree",
+    "accumulates",
     "blocks_in",
     "chains_of",
+    "factors_of",
     "is_zero",
     "leaves_of",
     "product_of",
@@ -64,7 +66,9 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """``root`` accumulates, over all indices that ``output`` lacks, the product of the leaves.
+    """``root`` sums, over all indices that ``output`` lacks, the product of the leaves.
+
+    It adds the sum to its destination, or is a product with sparse ones (``S * (A @ B)``).
 
     ``extents`` has one expression an index; the first indices are the loops of ``root``. ``inner``
     are the operations that ``written`` forms on the way. ``sampler`` is what samples the result
@@ -173,11 +177,14 @@ class _Finder:
         return found[::-1]
 
     def _chain(self, root: Generic, ops: tuple[Op, ...], place: Mapping[str, int]) -> Chain | None:
-        if root.init.type.dtype in _NARROW or product_of(root) is None:
+        product = product_of(root) or self._sampled(root)
+        if root.init.type.dtype in _NARROW or product is None:
             return None
         collected = _Collected(list(root.extents))
         numbers = tuple(range(len(root.extents)))
-        written = self._collect(root, numbers, ops, place, place[root.result.name], collected)
+        written = self._collect(
+            root, product, numbers, ops, place, place[root.result.name], collected
+        )
         output = _dims(root.indexing_maps[-1])
         return Chain(
             root,
@@ -192,6 +199,7 @@ class _Finder:
     def _collect(
         self,
         op: Generic,
+        product: Product,
         numbers: tuple[int, ...],
         ops: tuple[Op, ...],
         place: Mapping[str, int],
@@ -199,8 +207,6 @@ class _Finder:
         collected: _Collected,
     ) -> Tree:
         """Append the leaves of ``op``, whose loops are the indices ``numbers``."""
-        product = product_of(op)
-        assert product is not None
         scale = list(product.scale)
         parts: list[Tree] = []
         for k, value in enumerate(op.inputs):
@@ -212,7 +218,9 @@ class _Finder:
                 if self._moves.may_move(inner.inputs, others):
                     collected.inner.append(inner)
                     loops = collected.loops_of(inner, index)
-                    parts.append(self._collect(inner, loops, ops, place, end, collected))
+                    its = product_of(inner)
+                    assert its is not None
+                    parts.append(self._collect(inner, its, loops, ops, place, end, collected))
                     continue
             factor = product.factors[k]
             while scale:
@@ -239,7 +247,17 @@ class _Finder:
             return None
         if product_of(inner) is None or not is_zero(inner.init, self._made):
             return None
+        if accumulates(op) is None and inner.init.type.format.is_all_full:
+            return None  # a sampled product, which is fused whatever it costs
         return inner if inner.init.type.dtype is op.init.type.dtype else None
+
+    def _sampled(self, op: Generic) -> Product | None:
+        """Return the factors of an elementwise product into a fresh sparse tensor."""
+        if op.init.type.format.is_all_full or not is_zero(op.init, self._made):
+            return None
+        if any(kind is not IteratorType.PARALLEL for kind in op.iterator_types):
+            return None
+        return None if len(op.inputs) in args_of(op.body) else factors_of(op, op.body)
 
     def _sampler(self, root: Generic, output: tuple[int, ...]) -> Leaf | None:
         """Return the sparse operand whose entries alone ask for the result, if there is one."""
@@ -293,21 +311,26 @@ def _dims(index_map: AffineMap) -> tuple[int, ...]:
 
 def product_of(op: Generic) -> Product | None:
     """Return the factors of a sum of products whose operands are indexed plainly, else None."""
-    out = len(op.inputs)
+    added = accumulates(op)
+    return None if added is None else factors_of(op, added.rhs)
+
+
+def accumulates(op: Generic) -> Binary | None:
+    """Return the body of an operation that adds to, or subtracts from, its destination."""
     match op.body:
-        case Binary(BinaryOp.ADD | BinaryOp.SUB, Arg(index), term) if index == out:
-            pass
+        case Binary(BinaryOp.ADD | BinaryOp.SUB, Arg(index)) if index == len(op.inputs):
+            return op.body
         case _:
             return None
+
+
+def factors_of(op: Generic, term: ScalarExpr) -> Product | None:
+    """Return the factors of ``term``, a product over the plainly indexed operands of ``op``."""
     if not op.inputs or not all(m.is_projected_permutation for m in op.indexing_maps):
         return None
     indexed = {e.index for m in op.indexing_maps[:-1] for e in m.results if isinstance(e, Dim)}
     if len(indexed) != len(op.extents):
         return None
-    return _factored(op, term)
-
-
-def _factored(op: Generic, term: ScalarExpr) -> Product | None:
     factors: dict[int, ScalarExpr] = {}
     scale: list[Const] = []
     dtypes = [value.type.dtype for value in (*op.inputs, op.init)]
@@ -323,6 +346,11 @@ def _factored(op: Generic, term: ScalarExpr) -> Product | None:
             return None
         if dtype_of(factor, dtypes) is not op.init.type.dtype:
             return None
+    return _local(op, factors, scale)
+
+
+def _local(op: Generic, factors: Mapping[int, ScalarExpr], scale: list[Const]) -> Product | None:
+    """Return the product where each operand has a factor, which is zero where it is absent."""
     if len(factors) != len(op.inputs):
         return None
     local: list[ScalarExpr] = []

@@ -217,8 +217,8 @@ class _Costs:
         self._sampler = chain.sampler
         self._sampled = counts.of(chain.sampler.value) if chain.sampler is not None else 0.0
         self._is_dense = chain.root.init.type.format.is_all_full
-        formed = map(frozenset, map(leaves_of, subtrees(chain.written)))
-        self._is_open = len(chain.leaves) <= _MOST_LEAVES and all(map(self._is_exact, formed))
+        exact = self._is_dense or all(map(_keeps_pattern, chain.inner))
+        self._is_open = len(chain.leaves) <= _MOST_LEAVES and exact
 
     def best(self) -> Tree:
         """Return the order to take."""
@@ -321,6 +321,12 @@ class _Costs:
             return found
 
         return best(self._whole)
+
+
+def _keeps_pattern(op: Generic) -> bool:
+    """Whether an operation stores no more than what its operands make."""
+    full = all(value.type.format.is_all_full for value in op.inputs)
+    return full or not op.init.type.format.is_all_full
 
 
 def subtrees(tree: Tree) -> Iterator[tuple[Tree, ...]]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from sparsejit.affine import AffineMap, Dim
-from sparsejit.ir.contraction import Chain, Tree, chains_of, leaves_of, tree_text
+from sparsejit.ir.contraction import Chain, Tree, accumulates, chains_of, leaves_of, tree_text
 from sparsejit.ir.contraction_order import ContractionOrder, intermediate_format, kept_indices
 from sparsejit.ir.facts import Fact, FactKind
 from sparsejit.ir.fold import zero_of
@@ -86,9 +86,9 @@ def _operations(
 
     assert not isinstance(tree, int)
     operands = [formed(part) for part in tree]
-    root = chain.root
-    assert isinstance(root.body, Binary)
-    combine, is_new = root.body.op, root.init.name in empty and root.body.op is BinaryOp.ADD
+    root, added = chain.root, accumulates(chain.root)
+    combine = BinaryOp.ADD if added is None else added.op
+    is_new = root.init.name in empty and combine is BinaryOp.ADD
     ops.append(
         _product(
             chain, operands, chain.output, root.init, root.result, combine, adds_nothing=is_new

@@ -88,6 +88,8 @@ def _sample_of(setting: Setting, consumer: Generic) -> _Sample | None:
         made = setting.made.get(value.name)
         if not isinstance(made, Generic) or not _is_sum_from_zero(setting, made):
             continue
+        if not made.init.type.is_dense and not _asks_for_entries(consumer, place):
+            continue  # a product of sparse tensors: what is cheaper is decided by counts
         sampler = _sampler(setting, consumer, place)
         if sampler is None or setting.producer(consumer, value) is None:
             continue
@@ -108,16 +110,35 @@ def _samples_too(setting: Setting, user: object, value: Value) -> bool:
 
 
 def _is_sum_from_zero(setting: Setting, op: Generic) -> bool:
-    """Whether ``op`` sums into a fresh dense tensor of zeros."""
+    """Whether ``op`` sums into a fresh tensor of zeros."""
     out = len(op.inputs)
     match op.body:
         case Binary(BinaryOp.ADD, Arg(index), term):
             plain = index == out and out not in args_of(term) and not is_elementwise(op)
             permuted = op.indexing_maps[-1].is_projected_permutation
-            zero = op.init.type.is_dense and is_zero(op.init, setting.made)
-            return plain and permuted and zero
+            return plain and permuted and is_zero(op.init, setting.made)
         case _:
             return False
+
+
+def _asks_for_entries(consumer: Generic, place: int) -> bool:
+    """Whether the body reads operand ``place`` at another one's entries alone, as such."""
+    match consumer.body:
+        case Select(Stored(index), then, _):
+            return index != place and Stored(place) not in _leaves(then)
+        case _:
+            return False
+
+
+def _leaves(body: ScalarExpr) -> list[ScalarExpr]:
+    found: list[ScalarExpr] = []
+
+    def note(leaf: ScalarExpr) -> ScalarExpr:
+        found.append(leaf)
+        return leaf
+
+    map_leaves(body, note)
+    return found
 
 
 def _sparse_inputs(op: Generic) -> list[int]:
@@ -132,7 +153,7 @@ def _sampler(setting: Setting, consumer: Generic, place: int) -> int | None:
         return None
     operands = (*consumer.inputs, consumer.init)
     dtypes = [value.type.dtype for value in operands]
-    sparse = _sparse_inputs(consumer)
+    sparse = [k for k in _sparse_inputs(consumer) if k != place]
     if _updates_entries(setting, consumer):
         sparse.append(len(consumer.inputs))
     for k in sparse:
@@ -175,7 +196,7 @@ def _is_multiplied(setting: Setting, sample: _Sample) -> bool:
     fresh = isinstance(setting.made.get(consumer.init.name), Empty)
     if not fresh or not is_elementwise(consumer) or _linear(consumer.body, sample.place) is None:
         return False
-    sparse = _sparse_inputs(consumer)
+    sparse = [k for k in _sparse_inputs(consumer) if k != sample.place]
     dtypes = [value.type.dtype for value in (*consumer.inputs, consumer.init)]
     fills = {k: consumer.inputs[k].type.fill for k in sparse}
     alone = simplify_absence(consumer.body, dtypes, fills)
