@@ -64,6 +64,8 @@ JOBS = {
     "j5_coulomb_exchange.py": 4,
     "j6_graph_analytics.py": 12,
     "j7_conjugate_gradients.py": 7,
+    "j8_pruned_network.py": 4,
+    "j9_single_cell.py": 10,
 }
 
 
