@@ -20,6 +20,8 @@ from sparsejit.trace._context import Trace
 from sparsejit.trace._elementwise import elementwise, where
 from sparsejit.trace._indexed import Index, Indexed, indexed_operator
 from sparsejit.trace._locations import caller
+from sparsejit.trace._operands import as_array
+from sparsejit.trace._reductions import BITWISE, reduce_bits
 from sparsejit.trace._semirings import einsum
 from sparsejit.trace._ufuncs import apply
 
@@ -44,6 +46,10 @@ def call_ufunc(
         name = _REDUCE[ufunc]
         axis = kwargs.pop("axis", 0)
         return functions.METHODS[name](inputs[0], axis=axis, **kwargs)
+    if method == "reduce" and ufunc in BITWISE and out in (None, (None,)):
+        axis, keepdims = kwargs.pop("axis", 0), kwargs.pop("keepdims", False)
+        if not kwargs:
+            return reduce_bits(trace, ufunc, as_array(trace, inputs[0]), axis, bool(keepdims))
     if method == "outer" and not kwargs and out is None:
         left, right = (functions.copy(operand) for operand in inputs)
         rank = len(right.extents)

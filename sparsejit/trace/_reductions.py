@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+import numpy as np
+
 from sparsejit.affine import AffineExpr, Constant, Dim, add
 from sparsejit.errors import TensorTypeError
 from sparsejit.ir.ops import BinaryOp
@@ -22,11 +24,12 @@ from sparsejit.trace._einsum import reduced
 from sparsejit.trace._emit import Term
 from sparsejit.trace._locations import caller
 from sparsejit.trace._pointwise import Pointwise, binary, cast, substituted
-from sparsejit.trace._promotion import dtype_of_numpy
+from sparsejit.trace._promotion import dtype_of_numpy, loop_dtypes
 from sparsejit.trace._symbolic import extent_value
 from sparsejit.trace._ufuncs import as_bool
 
 __all__ = [
+    "BITWISE",
     "OPERATIONS",
     "Axes",
     "EmptyReductionError",
@@ -38,6 +41,7 @@ __all__ = [
     "prepared",
     "product_of",
     "reduce_axes",
+    "reduce_bits",
     "widened",
 ]
 
@@ -177,6 +181,21 @@ def reduce_axes(
     if name in ("min", "max"):
         check_not_empty(trace, [array.extents[d] for d in axes], no_identity(name))
     return _with_axes(trace, array, part, axes, keepdims, OPERATIONS[name])
+
+
+BITWISE: dict[np.ufunc, BinaryOp] = {
+    np.bitwise_or: BinaryOp.OR,
+    np.bitwise_and: BinaryOp.AND,
+    np.bitwise_xor: BinaryOp.XOR,
+}
+
+
+def reduce_bits(trace: Trace, ufunc: np.ufunc, array: Array, axis: Any, keepdims: bool) -> Array:
+    """Return ``ufunc.reduce(array, axis, keepdims=)`` for one of ``BITWISE``."""
+    axes = checked_axes(axis, len(array.extents))
+    part = array.read()
+    dtype = loop_dtypes(ufunc, (cast(part, part.dtype),) * 2)[-1]
+    return _with_axes(trace, array, cast(part, dtype), axes, keepdims, BITWISE[ufunc])
 
 
 def mean_dtype(source: DType, dtype: Any) -> DType:

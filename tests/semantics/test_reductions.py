@@ -141,3 +141,13 @@ def test_large_shapes_cost_what_is_stored() -> None:
     largest, least, whole, mean = total(A)
     assert (largest, least, whole) == (0.0, -1.0, -1.0)
     assert mean == pytest.approx(-1e-10)
+
+
+@pytest.mark.parametrize("ufunc", [np.bitwise_or, np.bitwise_and, np.bitwise_xor])
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_of_bits(ufunc: Any, data: Any) -> None:
+    shape = (data.draw(shapes), data.draw(shapes))
+    A = data.draw(masked(shape, (np.int64, np.uint8, np.bool_), fills=(0, 1)))
+    axis = data.draw(st.sampled_from([0, 1, None]))
+    same(run(lambda A: ufunc.reduce(A, axis=axis), A), np.asarray(ufunc.reduce(A.dense, axis=axis)))
