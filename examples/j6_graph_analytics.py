@@ -66,7 +66,9 @@ def coauthors(nodes: int | None) -> sp.csr_array:
         return sp.csr_array(sj.read(NETSCIENCE))
     nodes = 2000 if nodes is None else nodes
     source = np.random.default_rng(1)
-    half = sp.random_array((nodes, nodes), density=4 / nodes, rng=source, data_sampler=source.random)
+    half = sp.random_array(
+        (nodes, nodes), density=4 / nodes, rng=source, data_sampler=source.random
+    )
     half = sp.tril(half, -1)
     return sp.csr_array(half + half.T)
 
