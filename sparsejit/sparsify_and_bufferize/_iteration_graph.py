@@ -28,16 +28,19 @@ class LoopOrder:
     located: frozenset[int] = frozenset()
 
 
-def loop_orders(space: LevelSpace, *, scattered: bool = False) -> Iterator[LoopOrder]:
+def loop_orders(
+    space: LevelSpace, *, scattered: bool = False, whole: bool = False
+) -> Iterator[LoopOrder]:
     """Yield loop orders of ``space``, each valid for all operands that are not located.
 
-    ``scattered``: the result takes its elements in any order.
+    ``scattered``: the result takes its elements in any order. ``whole``: reductions stay inside of
+    all loops of a sparse result, its dense levels included.
 
     First come orders that keep every operand's level order and end with the reductions of a sparse
     result; then those that locate one, two, ... operands, the last ones first.
     """
     fixed = _grid_edges(space) if scattered else _level_edges(space.output) | _grid_edges(space)
-    last = frozenset[tuple[int, int]]() if scattered else _reductions_last(space)
+    last = frozenset[tuple[int, int]]() if scattered else _reductions_last(space, whole)
     off_grid = space.off_grid
     sparse = [
         number
@@ -97,14 +100,13 @@ def _grid_edges(space: LevelSpace) -> Edges:
     return frozenset(edges)
 
 
-def _reductions_last(space: LevelSpace) -> Edges:
-    """Reductions stay inside the loops that append to a sparse result."""
+def _reductions_last(space: LevelSpace, whole: bool) -> Edges:
+    """Reductions stay inside the loops that append to a sparse result (or all that write it)."""
     if not space.output.may_be_absent:
         return frozenset()
     stored = [n for n, level in enumerate(space.output.levels) if not level.type.is_full]
-    appended = set[int]().union(
-        *(dims_of(level.expr) for level in space.output.levels[: stored[-1] + 1])
-    )
+    last = len(space.output.levels) if whole else stored[-1] + 1
+    appended = set[int]().union(*(dims_of(level.expr) for level in space.output.levels[:last]))
     reductions = [n for n, loop in enumerate(space.loops) if not loop.is_parallel]
     return frozenset((loop, reduction) for loop in appended for reduction in reductions)
 

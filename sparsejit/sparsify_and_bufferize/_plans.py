@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from sparsejit.ir import loops
+from sparsejit.ir.scalar import Select
 from sparsejit.ir.tensor import Generic
 from sparsejit.sparsify_and_bufferize._buffers import Buffer, DenseBuffer, SparseBuffer
 from sparsejit.sparsify_and_bufferize._iteration_graph import LoopOrder, loop_orders
@@ -55,11 +56,14 @@ def plans_of(task: Task) -> Iterator[Plan]:
     conversion sorts the entries of an operand before.
     """
     spaces = level_spaces_of(task.op)
+    guarded = isinstance(task.op.body, Select)  # where_stored around a sum: entries without terms
     sparse = isinstance(task.destination, SparseBuffer) and not task.updates
     scattering = (False, True) if sparse and not task.op.init.type.format.is_all_full else (False,)
     for convert in (False, True):
         for scatter in scattering:
             for space in spaces:
-                for order in islice(loop_orders(space, scattered=scatter), _MAX_CANDIDATES):
+                for order in islice(
+                    loop_orders(space, scattered=scatter, whole=guarded), _MAX_CANDIDATES
+                ):
                     if order.located or not convert:
                         yield Plan(space, order, scatter, convert)

@@ -8,13 +8,14 @@ through a workspace of entries.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 
 from sparsejit.affine import AffineExpr, Dim, dims_of
 from sparsejit.errors import UnsupportedError
 from sparsejit.formats import LevelKind
 from sparsejit.ir.fold import identity_const
 from sparsejit.ir.ops import BinaryOp
-from sparsejit.ir.scalar import Arg, Binary, ScalarExpr, Select, Stored
+from sparsejit.ir.scalar import Arg, Binary, Select
 from sparsejit.ir.simplify import simplify_absence
 from sparsejit.sparsify_and_bufferize._append_sink import AppendSink, appended_loops
 from sparsejit.sparsify_and_bufferize._buffers import DenseBuffer, SparseBuffer
@@ -125,7 +126,7 @@ def _appendable(
     """Check that elements of the result come in order and once: no workspace is needed."""
     levels = kernel.space.output.levels
     stored = [n for n, level in enumerate(levels) if not level.type.is_full]
-    last = len(levels) - 1 if every_level else stored[-1]
+    last = len(levels) - 1 if every_level or kernel.guard is not None else stored[-1]
     written = {n for level in levels[: last + 1] for n in _loops_of(level.expr)}
     reductions = [loop for loop in order.loops if not kernel.space.loops[loop].is_parallel]
     place = {loop: depth for depth, loop in enumerate(order.loops)}
@@ -177,17 +178,14 @@ def _is_stored_alike(access: Access, output: Access) -> bool:
 
 
 def _always_stores(kernel: Kernel, number: int, others: frozenset[int]) -> bool:
-    """Whether the body has a value where ``number`` is present and all ``others`` are absent."""
-    body: ScalarExpr = kernel.op.body
-    match body:
-        case Select(Stored(index), _, Arg(out)) if index == number and out == kernel.out:
-            return True
-        case _:
-            return _is_known(kernel, number, others)
-
-
-def _is_known(kernel: Kernel, number: int, others: frozenset[int]) -> bool:
-    """Whether something is left to store where exactly ``number`` is present."""
-    fills = {k: kernel.op.inputs[k].type.fill for k in others}
-    partial = simplify_absence(kernel.op.body, kernel.dtypes, fills, frozenset({number}))
-    return kernel.outcome_of(partial) is not None and not kernel.may_be_nothing(partial)
+    """Whether the body has a value where ``number`` is present, whichever ``others`` are too."""
+    if kernel.guard == number:
+        return True
+    for count in range(len(others) + 1):
+        for absent in combinations(sorted(others), count):
+            fills = {k: kernel.op.inputs[k].type.fill for k in absent}
+            present = others - frozenset(absent) | {number}
+            partial = simplify_absence(kernel.op.body, kernel.dtypes, fills, present)
+            if kernel.outcome_of(partial) is None or kernel.may_be_nothing(partial):
+                return False
+    return True
