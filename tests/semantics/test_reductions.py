@@ -17,7 +17,7 @@ DTYPES = (np.float64, np.float32, np.int64, np.int8, np.uint16, np.bool_, np.com
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=14, deadline=None)
 @given(data=st.data())
 def test_over_axes(name: str, data: Any) -> None:
     least = 1 if name in ("min", "max", "mean") else 0
@@ -33,7 +33,7 @@ def test_over_axes(name: str, data: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["sum", "prod", "min", "max", "any", "all", "mean"])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(data=st.data())
 def test_over_indices(name: str, data: Any) -> None:
     A = data.draw(masked((3, 4), (np.float64, np.int64, np.bool_), fills=(0, 1, 3)))
@@ -73,7 +73,7 @@ EXPRESSIONS: dict[str, Any] = {
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 @pytest.mark.parametrize("name", ["sum", "min", "prod", "any"])
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(data=st.data())
 def test_of_expressions(expression: str, name: str, data: Any) -> None:
     shape = (data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4)))
@@ -102,7 +102,7 @@ def test_reported_sums_of_other_libraries() -> None:
 
 
 @pytest.mark.parametrize("name", ["min", "max"])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(data=st.data())
 def test_sparse_results_of_three_dimensions(name: str, data: Any) -> None:
     shape = (data.draw(shapes), data.draw(shapes), data.draw(st.integers(1, 3)))
@@ -136,15 +136,15 @@ def test_of_nothing_is_refused_as_numpy_does(name: str) -> None:
 
 
 def test_large_shapes_cost_what_is_stored() -> None:
-    A = sj.from_coo(([99998], [99998]), [-1.0], (100000, 100000), format=sj.CSC)
+    A = sj.from_coo(([9998], [9998]), [-1.0], (10000, 10000), format=sj.CSC)
     total = sj.sparse_jit(lambda A: (A.max(), A.min(), A.sum(), A.mean()), target="interpreter")
     largest, least, whole, mean = total(A)
     assert (largest, least, whole) == (0.0, -1.0, -1.0)
-    assert mean == pytest.approx(-1e-10)
+    assert mean == pytest.approx(-1e-8)
 
 
 @pytest.mark.parametrize("ufunc", [np.bitwise_or, np.bitwise_and, np.bitwise_xor])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(data=st.data())
 def test_of_bits(ufunc: Any, data: Any) -> None:
     shape = (data.draw(shapes), data.draw(shapes))

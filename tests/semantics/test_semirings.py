@@ -59,7 +59,7 @@ def expected(name: str, A: Masked, B: Masked) -> tuple[Array, Array]:
 
 
 @pytest.mark.parametrize("name", TIMES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_products_of_matrices(name: str, data: Any) -> None:
     rows, inner, columns = (data.draw(shapes) for _ in range(3))
@@ -75,7 +75,7 @@ def test_products_of_matrices(name: str, data: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["min_plus", "max_times", "plus_pair", "or_and", "any_pair"])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(data=st.data())
 def test_elementwise_products_and_sums(name: str, data: Any) -> None:
     shape = (data.draw(shapes), data.draw(shapes))

@@ -24,7 +24,7 @@ def expected(A: Masked, axis: Any, dtype: Any = np.float64) -> Array:
     return np.where(A.stored, quotient, 0.0).astype(dtype)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_of_matrices(data: Any) -> None:
     shape = (data.draw(shapes), data.draw(shapes))
