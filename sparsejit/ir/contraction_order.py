@@ -216,6 +216,10 @@ class _Costs:
         self._whole = frozenset(range(len(chain.leaves)))
         self._sampler = chain.sampler
         self._sampled = counts.of(chain.sampler.value) if chain.sampler is not None else 0.0
+        # What the search asks for again and again.
+        self.kept = cache(self._kept)
+        self.entries = cache(self._entries)
+        self._format = cache(self._format_of)
         self._is_dense = chain.root.init.type.format.is_all_full
         exact = self._is_dense or all(map(_keeps_pattern, chain.inner))
         self._is_open = len(chain.leaves) <= _MOST_LEAVES and exact
@@ -239,7 +243,7 @@ class _Costs:
         parts = [frozenset(leaves_of(part)) for part in tree]
         return self._step(parts) + sum(map(self.of_tree, tree))
 
-    def entries(self, leaves: frozenset[int]) -> float:
+    def _entries(self, leaves: frozenset[int]) -> float:
         """Return how many entries the product of some leaves stores, summed where it can be."""
         if len(leaves) == 1:
             (leaf,) = leaves
@@ -249,11 +253,11 @@ class _Costs:
             return space
         return _distinct(space, self._visits([frozenset({leaf}) for leaf in leaves]))
 
-    def kept(self, leaves: frozenset[int]) -> tuple[int, ...]:
+    def _kept(self, leaves: frozenset[int]) -> tuple[int, ...]:
         """Return the indices that the product of some leaves still has, in order of appearance."""
         return kept_indices(self._chain, leaves)
 
-    def _format(self, leaves: frozenset[int]) -> Format:
+    def _format_of(self, leaves: frozenset[int]) -> Format:
         chain = self._chain
         if len(leaves) == 1:
             (leaf,) = leaves

@@ -108,7 +108,9 @@ def _keeps_sparsity(consumer: Generic, place: int, producer: Generic) -> bool:
     alone = simplify_absence(
         producer.body, dtypes, {k: producer.inputs[k].type.fill for k in sparse}
     )
-    if not isinstance(alone, Missing) or alone.const != kind.fill or not _is_exact(kind.format):
+    if not isinstance(alone, Missing) or not _is_exact(kind.format):
+        return False
+    if alone.const != kind.fill and alone.const.value != kind.fill.value:
         return False
     layout = kind.format.with_widths(0, 0)
     return all(

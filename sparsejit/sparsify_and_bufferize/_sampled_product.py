@@ -179,7 +179,10 @@ def _updates_entries(setting: Setting, consumer: Generic) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Factor:
-    """What is done to the sum: multiplied by ``expr``, divided by it, negated, or guarded."""
+    """What is done to the sum: multiplied by ``expr``, negated, or guarded by it (None).
+
+    Division is not among them: it would be done for every term instead of once.
+    """
 
     op: BinaryOp | UnaryOp | None
     expr: ScalarExpr
@@ -217,7 +220,7 @@ def _added(consumer: Generic) -> Binary | None:
 
 
 def _linear(body: ScalarExpr, place: int) -> tuple[_Factor, ...] | None:
-    """Return the other factors where ``body`` is linear in ``Arg(place)``, the innermost first.
+    """Return the other factors where ``body`` is a product with ``Arg(place)``, innermost first.
 
     ``Select(Stored(s), p, 0)`` counts as the product of ``p`` with an indicator.
     """
@@ -230,9 +233,6 @@ def _linear(body: ScalarExpr, place: int) -> tuple[_Factor, ...] | None:
                 if factors is not None and place not in args_of(other):
                     return (*factors, _Factor(BinaryOp.MUL, other))
             return None
-        case Binary(BinaryOp.DIV, lhs, rhs) if place not in args_of(rhs):
-            factors = _linear(lhs, place)
-            return None if factors is None else (*factors, _Factor(BinaryOp.DIV, rhs))
         case Unary(UnaryOp.NEG, inside):
             factors = _linear(inside, place)
             return None if factors is None else (*factors, _Factor(UnaryOp.NEG, inside))
@@ -311,10 +311,8 @@ def _fused_body(sample: _Sample, kept: list[int], loops: dict[int, Dim], out: in
                 guards.append(map_leaves(factor.expr, of_consumer))
             case UnaryOp() as negation:
                 term = Unary(negation, term)
-            case BinaryOp.MUL:
-                term = Binary(BinaryOp.MUL, map_leaves(factor.expr, of_consumer), term)
-            case BinaryOp() as division:
-                term = Binary(division, term, map_leaves(factor.expr, of_consumer))
+            case BinaryOp() as combining:
+                term = Binary(combining, map_leaves(factor.expr, of_consumer), term)
     if _sparse_inputs(sample.producer) and not guards:
         # Where the sum has no terms, its dense form had a zero: the entry stays.
         (sampler,) = _sparse_inputs(sample.consumer)
