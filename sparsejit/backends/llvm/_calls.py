@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from sparsejit.backends._arguments import numpy_dtype
 from sparsejit.backends.llvm._arrays import Layout
-from sparsejit.backends.llvm._module import OBJECT_HEAD, preallocated
+from sparsejit.backends.llvm._module import OBJECT_HEAD, owned_roots, preallocated, result_roots
 from sparsejit.errors import TensorTypeError
-from sparsejit.ir.loop_walk import all_statements, result_memrefs
-from sparsejit.ir.loops import Binary, Expr, Lit, LoopFunc, Memref, Var, View
+from sparsejit.ir.loops import Binary, Expr, Lit, LoopFunc, Memref, Var
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.types import DType
 
@@ -171,7 +170,16 @@ class _Window:
 class Results:
     """The results of a function: those to be made before a call, and those it hands out."""
 
-    __slots__ = ("_flat", "_free", "_is_simple", "_made", "_numbers", "_owners", "_params")
+    __slots__ = (
+        "_flat",
+        "_free",
+        "_is_simple",
+        "_made",
+        "_numbers",
+        "_owners",
+        "_params",
+        "_roots",
+    )
 
     def __init__(self, func: LoopFunc) -> None:
         self._params = {param.name: place for place, param in enumerate(func.params)}
@@ -184,7 +192,8 @@ class Results:
             for stmt in preallocated(func)
         ]
         self._numbers = {name: number for number, (name, _, _) in enumerate(self._made)}
-        self._owners = _owners(func)
+        self._owners = result_roots(func)
+        self._roots = owned_roots(func)
         self._flat = [memref for memref, _ in self._owners if memref.name not in self._numbers]
         self._is_simple = not self._flat
         self._free = ctypes.CDLL(None).free
@@ -199,7 +208,7 @@ class Results:
     @property
     def room(self) -> int:
         """How many words the function writes."""
-        return sum(1 + 2 * memref.rank for memref in self._flat)
+        return len(self._roots) + sum(1 + 2 * memref.rank for memref in self._flat)
 
     def make(self, arguments: Sequence[Any]) -> list[NDArray[Any]]:
         """Return new arrays for the results whose extents are known."""
@@ -215,8 +224,11 @@ class Results:
         if self._is_simple:
             return tuple([made[self._numbers[memref.name]] for memref, _ in self._owners])
         results: list[object] = []
-        owners: dict[str, object] = {}
-        place = 0
+        place = len(self._roots)
+        owners: dict[str, object] = {
+            root: _Memory(address, self._free)
+            for root, address in zip(self._roots, words, strict=False)
+        }
         for memref, root in self._owners:
             number = self._numbers.get(memref.name)
             if number is not None:
@@ -226,35 +238,12 @@ class Results:
             shape = tuple(words[place + 1 : place + 1 + rank])
             strides = tuple(words[place + 1 + rank : place + 1 + 2 * rank])
             place += 1 + 2 * rank
-            if root not in owners:
-                owners[root] = self._owner(root, address, arguments, made)
-            results.append(_window(address, shape, strides, memref.dtype, owners[root]))
+            owner = owners.get(root)
+            if owner is None:
+                is_made = root in self._numbers
+                owner = made[self._numbers[root]] if is_made else arguments[self._params[root]]
+            results.append(_window(address, shape, strides, memref.dtype, owner))
         return tuple(results)
-
-    def _owner(
-        self, root: str, address: int, arguments: Sequence[Any], made: Sequence[NDArray[Any]]
-    ) -> object:
-        if root in self._params:
-            return arguments[self._params[root]]
-        if root in self._numbers:
-            return made[self._numbers[root]]
-        return _Memory(address, self._free)
-
-
-def _owners(func: LoopFunc) -> list[tuple[Memref, str]]:
-    """Return the result arrays, each with the allocation or parameter whose memory it shows."""
-    base = {
-        stmt.memref.name: stmt.source.name
-        for stmt in all_statements(func.body)
-        if isinstance(stmt, View)
-    }
-    found: list[tuple[Memref, str]] = []
-    for memref in result_memrefs(func):
-        root = memref.name
-        while root in base:
-            root = base[root]
-        found.append((memref, root))
-    return found
 
 
 def _window(

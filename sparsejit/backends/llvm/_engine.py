@@ -1,8 +1,8 @@
 """From a module to an address to call: LLVM's optimizer, an object cache, a loader.
 
-Objects are kept on disk under a key of the text, the versions, the processor and the options.
-Before code is generated, every external symbol is checked against a list: an unknown one would end
-the process when it is loaded.
+Objects are kept on disk under a key of all that the text depends on, the versions, the processor
+and the options; so what is found there need not even be printed. Before code is generated, every
+external symbol is checked against a list: an unknown one would end the process when it is loaded.
 """
 
 from __future__ import annotations
@@ -10,15 +10,19 @@ from __future__ import annotations
 import functools
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib import metadata
+from pathlib import Path
 from typing import Any
 
+import llvmlite
 from llvmlite import binding
 
+from sparsejit.backends import support
 from sparsejit.backends.disk_cache import digest, read_entry, write_entry
 from sparsejit.backends.llvm._functions import EXTERNAL
 from sparsejit.backends.llvm._module import Emitted
+from sparsejit.debug import logger
 from sparsejit.errors import BackendError
 
 __all__ = ["Loaded", "load_module"]
@@ -73,13 +77,21 @@ def _machine() -> Any:
 @functools.cache
 def _environment() -> tuple[str, ...]:
     version = ".".join(map(str, binding.llvm_version_info))
-    return metadata.version("llvmlite"), version, *_host()
+    return llvmlite.__version__, version, *_host(), _generator()
 
 
-def _compiled(text: str) -> bytes:
+def _generator() -> str:
+    """Return a key of the code that prints LLVM IR."""
+    folders = Path(__file__).parent, Path(str(support.__file__)).parent
+    texts = [path.read_text("utf-8") for folder in folders for path in sorted(folder.glob("*.py"))]
+    return digest(*texts)
+
+
+def _compiled(emitted: Emitted) -> bytes:
     """Return the object of a module."""
+    _check_symbols(emitted.external)
     try:
-        module = binding.parse_assembly(text)
+        module = binding.parse_assembly(emitted.text)
         module.verify()
     except RuntimeError as error:
         message = f"LLVM refuses a generated module: {' '.join(str(error).split())}"
@@ -103,22 +115,36 @@ def _check_symbols(external: tuple[str, ...]) -> None:
         )
 
 
-def load_module(emitted: Emitted, entry: str, *, cache: bool) -> Loaded:
-    """Compile a module (or take its object from the disk cache) and load it.
+def load_module(
+    emit: Callable[[], Emitted], described: tuple[str, ...], entry: str, *, cache: bool
+) -> Loaded:
+    """Load a module from the disk cache, or print, compile and load it.
 
-    Raises ``BackendError`` where LLVM refuses the text or it has an unknown symbol.
+    ``described`` is all that ``emit`` depends on beside this package. Raises ``BackendError``
+    where LLVM refuses the text or it has an unknown symbol.
     """
-    _check_symbols(emitted.external)
     with _Lock.lock:
-        key = digest(emitted.text, *_environment())
+        key = digest(*described, *_environment())
+        # LLVM ends the process over what is no object: an entry says whose it is.
+        mark = f"object {key}\n".encode()
         stored = read_entry(_KIND, key) if cache else None
-        content = _compiled(emitted.text) if stored is None else stored
-        engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _machine())
-        engine.add_object_file(binding.ObjectFileRef.from_data(content))
-        engine.finalize_object()
-        address = engine.get_function_address(entry)
-        if not address:
-            raise BackendError(f"an object has no function {entry}", hint=_BUG)
-        if cache and stored is None:
-            write_entry(_KIND, key, content)
-        return Loaded(address, stored is not None, engine)
+        if stored is not None:
+            if stored.startswith(mark):
+                return _loaded(stored[len(mark) :], entry, was_cached=True)
+            logger.warning("a cached kernel cannot be used and is compiled again: %s", key)
+        content = _compiled(emit())
+        loaded = _loaded(content, entry, was_cached=False)
+        if cache:
+            write_entry(_KIND, key, mark + content)
+        return loaded
+
+
+def _loaded(content: bytes, entry: str, *, was_cached: bool) -> Loaded:
+    object_file = binding.ObjectFileRef.from_data(content)
+    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _machine())
+    engine.add_object_file(object_file)
+    engine.finalize_object()
+    address = engine.get_function_address(entry)
+    if not address:
+        raise BackendError(f"an object has no function {entry}", hint=_BUG)
+    return Loaded(address, was_cached, engine)

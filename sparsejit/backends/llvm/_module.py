@@ -3,8 +3,9 @@
 ``emit_module`` gives the text of a module with two functions: the loops, with ``noalias`` pointers
 for all arrays, and an entry that takes the address of a block of 64-bit words. The words are, in
 order: for each parameter, a scalar in two words or the address of an object whose fields are those
-of a NumPy array; the same for each result that the caller has made; and room for address, extents
-and strides of every other result array. The functions return 0, or the status of a failure.
+of a NumPy array; the same for each result that the caller has made; and room for the
+addresses of the memory that results show, then for address, extents and strides of every other
+result array. The functions return 0, or the status of a failure.
 """
 
 from __future__ import annotations
@@ -30,9 +31,17 @@ from sparsejit.ir.loops import (
     Search,
     Trim,
     Var,
+    View,
 )
 
-__all__ = ["Emitted", "emit_module", "preallocated"]
+__all__ = [
+    "OBJECT_HEAD",
+    "Emitted",
+    "emit_module",
+    "owned_roots",
+    "preallocated",
+    "result_roots",
+]
 
 OBJECT_HEAD = object.__basicsize__
 """Where the fields of a NumPy array begin, behind what all objects have: data, rank, extents."""
@@ -64,6 +73,29 @@ def preallocated(func: LoopFunc) -> tuple[Alloc, ...]:
         and stmt.memref.name in wanted
         and all(is_known(extent) for extent in stmt.extents)
     )
+
+
+def result_roots(func: LoopFunc) -> list[tuple[Memref, str]]:
+    """Return the result arrays, each with the allocation or parameter whose memory it shows."""
+    base = {
+        stmt.memref.name: stmt.source.name
+        for stmt in all_statements(func.body)
+        if isinstance(stmt, View)
+    }
+    found: list[tuple[Memref, str]] = []
+    for memref in result_memrefs(func):
+        root = memref.name
+        while root in base:
+            root = base[root]
+        found.append((memref, root))
+    return found
+
+
+def owned_roots(func: LoopFunc) -> tuple[str, ...]:
+    """Return the allocations that the function makes and hands over in results."""
+    other = {param.name for param in func.params}
+    other |= {stmt.memref.name for stmt in preallocated(func)}
+    return tuple(dict.fromkeys(root for _, root in result_roots(func) if root not in other))
 
 
 def _growable(func: LoopFunc) -> frozenset[str]:
@@ -180,17 +212,15 @@ class _ModuleWriter:
             status = b.cast("trunc", expressions.value(self._expanded.status), "i32")
             statements.fail(status, b.compare("ne", status, integer(0, "i32")))
         made = {memref.name for memref in self._made}
-        place = 0
+        words = [expressions.arrays[root].data(b) for root in owned_roots(self._func)]
         for memref in result_memrefs(self._func):
-            if memref.name in made:
-                continue
-            array = expressions.arrays[memref.name]
-            words = [array.data(b)]
-            words += [array.extent(b, axis) for axis in range(memref.rank)]
-            words += [array.stride(b, axis) for axis in range(memref.rank)]
-            for word in words:
-                b.store(word, b.offset(results, 8 * place), 8)
-                place += 1
+            if memref.name not in made:
+                array = expressions.arrays[memref.name]
+                words.append(array.data(b))
+                words += [array.extent(b, axis) for axis in range(memref.rank)]
+                words += [array.stride(b, axis) for axis in range(memref.rank)]
+        for place, word in enumerate(words):
+            b.store(word, b.offset(results, 8 * place), 8)
 
 
 def _scalar(b: Builder, where: Value, kind: str) -> Value:

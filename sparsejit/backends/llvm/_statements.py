@@ -16,6 +16,7 @@ from sparsejit.backends.llvm._loop_notes import loop_properties
 from sparsejit.backends.llvm._sorting import sort_prefix
 from sparsejit.backends.llvm._text import Builder, Value, integer, loop
 from sparsejit.backends.llvm._types import in_register
+from sparsejit.errors import UnsupportedError
 from sparsejit.ir.loops import (
     Alloc,
     Assemble,
@@ -293,7 +294,7 @@ class Statements:
 
     def _push(self, stmt: Push) -> None:
         b = self._b
-        array = self._e.arrays[stmt.memref.name]
+        array = self._own_array(stmt.memref)
         count = self._e.value(stmt.count)
         full = b.compare("sge", count, array.extent(b, 0))
         grow, grown = b.new_block("grow"), b.new_block("grown")
@@ -307,6 +308,13 @@ class Statements:
         b.place(grown)
         self._put(array, count, self._e.value(stmt.value))
 
+    def _own_array(self, memref: Memref) -> Array:
+        """The array, which may move."""
+        array = self._e.arrays[memref.name]
+        if not array.in_slots:
+            raise UnsupportedError(f"changing the length of {memref.name}, made by somebody else")
+        return array
+
     def _moved(self, array: Array, pointer: Value, size: Value, extent: Value) -> None:
         """Note where an array lies now; fail where there was no memory."""
         self._check_memory(pointer, size)
@@ -317,7 +325,7 @@ class Statements:
     def _trim(self, stmt: Trim) -> None:
         """Give back the room behind the last element; nothing moves of an empty array."""
         b = self._b
-        array = self._e.arrays[stmt.memref.name]
+        array = self._own_array(stmt.memref)
         count = self._e.value(stmt.count)
         shrink, shrunk = b.new_block("shrink"), b.new_block("shrunk")
         b.branch_if(b.compare("sgt", count, integer(0)), shrink, shrunk)

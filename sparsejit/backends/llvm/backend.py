@@ -18,7 +18,7 @@ from sparsejit.backends.llvm._arrays import Layout
 from sparsejit.backends.llvm._calls import Arguments, Results
 from sparsejit.backends.llvm._expand import Expanded, expand
 from sparsejit.backends.llvm._expand_assembly import FULL
-from sparsejit.backends.llvm._module import emit_module
+from sparsejit.backends.llvm._module import Emitted, emit_module
 from sparsejit.backends.llvm._statements import NO_MEMORY
 from sparsejit.backends.python_source import emit_python
 from sparsejit.ir.loops import LoopFunc, Memref
@@ -87,6 +87,7 @@ class LlvmKernel:
         "_arguments",
         "_by_layout",
         "_cache",
+        "_described",
         "_entries",
         "_expanded",
         "_lock",
@@ -99,9 +100,10 @@ class LlvmKernel:
     )
 
     def __init__(self, func: LoopFunc, *, reassociate: bool, cache: bool) -> None:
+        self._described = repr((func.params, func.body, func.results))
         self._expanded: Expanded = expand(func)
         self._arguments = Arguments(func)
-        self._results = Results(func)
+        self._results = Results(self._expanded.func)
         self._reassociate = reassociate
         self._cache = cache
         packed = struct.Struct(f"={self._arguments.format}{self._results.format}")
@@ -120,7 +122,10 @@ class LlvmKernel:
             entry = self._entry(flags, self._arguments.layouts(arguments))
         made = self._results.make(arguments)
         block = ctypes.create_string_buffer(self._size)
-        self._pack(block, 0, *words, *map(id, made))
+        try:
+            self._pack(block, 0, *words, *map(id, made))
+        except struct.error as error:
+            raise OverflowError(f"an argument is no integer of 64 bits: {error}") from error
         status = entry(block)
         if status:
             raise _failure(status)
@@ -140,8 +145,12 @@ class LlvmKernel:
     def _load(self, layouts: tuple[Layout, ...]) -> tuple[Entry, Any]:
         from sparsejit.backends.llvm._engine import load_module
 
-        emitted = emit_module(self._expanded, layouts, _ENTRY, reassociate=self._reassociate)
-        loaded = load_module(emitted, _ENTRY, cache=self._cache)
+        def emit() -> Emitted:
+            return emit_module(self._expanded, layouts, _ENTRY, reassociate=self._reassociate)
+
+        known = "".join(layout.value for layout in layouts)
+        described = (self._described, known, str(self._reassociate))
+        loaded = load_module(emit, described, _ENTRY, cache=self._cache)
         return _SIGNATURE(loaded.address), loaded
 
     @property
