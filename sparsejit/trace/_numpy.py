@@ -14,6 +14,7 @@ import numpy as np
 from sparsejit.errors import UnsupportedError
 from sparsejit.trace import _arg_reductions, _reduce
 from sparsejit.trace import _functions as functions
+from sparsejit.trace._arranging import FUNCTIONS as ARRANGING
 from sparsejit.trace._array import Array
 from sparsejit.trace._assignment import assign_value
 from sparsejit.trace._context import Trace
@@ -113,6 +114,7 @@ def _where(condition: Any, *sides: Any) -> Any:
 
 
 _FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    **ARRANGING,
     np.einsum: _einsum,
     np.where: _where,
     np.dot: functions.dot,

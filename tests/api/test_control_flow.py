@@ -229,7 +229,7 @@ def never_runs(L: Any) -> Program:
 @program(A)
 def pagerank(L: Any) -> Program:
     def f(A: Any) -> Any:
-        n = A.shape[0]
+        A, n = A * A, A.shape[0]
         out = A.sum(axis=1)
         start = 0 * out + 1 / n
 

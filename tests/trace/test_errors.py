@@ -139,11 +139,11 @@ def bool_minus(D: Any) -> Any:
 
 
 def not_built_function(D: Any) -> Any:
-    return np.concatenate([D, D])
+    return np.percentile(D, 50)
 
 
 def not_built_method(D: Any) -> Any:
-    return D.reshape(-1)
+    return D.repeat(2)
 
 
 def mask(D: Any) -> Any:
@@ -326,8 +326,8 @@ CASES: dict[Callable[..., Any], tuple[tuple[Any, ...], type[SparseJitError], str
         "the `~` operator or the logical_not function instead.",
         "",
     ),
-    not_built_function: ((D,), UnsupportedError, "np.concatenate is not built", ""),
-    not_built_method: ((D,), UnsupportedError, "reshape of a traced array is not built", ""),
+    not_built_function: ((D,), UnsupportedError, "np.percentile is not built", ""),
+    not_built_method: ((D,), UnsupportedError, "repeat of a traced array is not built", ""),
     mask: (
         (D,),
         UnsupportedError,
