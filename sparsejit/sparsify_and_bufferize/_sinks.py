@@ -151,8 +151,10 @@ class DenseSink:
         return widened(loops.Load(self._memref, self._at(state)), self._memref.dtype)
 
     def store(self, state: State, value: loops.Expr, reduce: BinaryOp | None) -> Stmts:
-        element = narrowed(value, self._memref.dtype)
-        return (loops.Store(self._memref, self._at(state), element, reduce),)
+        dtype = self._memref.dtype
+        if reduce is not None and dtype is not dtype.compute:  # storage types are not added to
+            value, reduce = loops.Binary(reduce, self.load(state), value, dtype.compute), None
+        return (loops.Store(self._memref, self._at(state), narrowed(value, dtype), reduce),)
 
     def clear(self, state: State) -> Stmts:
         return self.store(state, literal(self._kernel.fill), None)
