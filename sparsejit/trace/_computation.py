@@ -25,7 +25,7 @@ SLOTTED = (LevelKind.PADDED, LevelKind.STRUCTURED)
 def permuted(fmt: Format, order: Sequence[int]) -> Format:
     """Return ``fmt`` of the tensor whose dimension ``order[d]`` is dimension ``d`` of the old one.
 
-    >>> from sparsejit.formats import CSC
+    >>> from sparsejit.formats import CSC, CSR
     >>> permuted(CSR, (1, 0)) == CSC
     True
     """
