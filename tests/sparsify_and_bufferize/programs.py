@@ -149,6 +149,14 @@ def _half_sum() -> TensorFunc:
     return builder.finish(builder.generic([(A, (0, 1))], (y, (0,)), _plus(Arg(0), 1)))
 
 
+def _half_update() -> TensorFunc:
+    builder = TensorBuilder("half_update")
+    x = builder.param("x", ("n",), DType.FLOAT16, assigned=True)
+    y = builder.param("y", ("n",), DType.FLOAT16)
+    total = builder.generic([(y, (0,))], (x, (0,)), _plus(Arg(0), 1))
+    return builder.finish(builder.materialize(total, x))
+
+
 def _batched() -> TensorFunc:
     builder = TensorBuilder("batched_spmv")
     A = builder.param("A", ("b", "m", "n"), F64, Batched(CSR))
@@ -206,4 +214,5 @@ PROGRAMS: dict[str, Callable[[], TensorFunc]] = {
     "scale_by_row": lambda: _map(_SCALE_BY_ROW, 0.0),
     "select_positive": lambda: _map(_POSITIVE, 0.0),
     "half_sum": _half_sum,
+    "half_update": _half_update,
 }
