@@ -44,9 +44,17 @@ def test_random_programs(chunk: int, record_property: Callable[[str, object], No
     assert counts[Verdict.NEEDLESS] <= 0.07 * sum(counts.values())
 
 
-@pytest.mark.parametrize("seed", range(0, 60, 6))
-def test_random_programs_on_numba(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(0, 60, 10))
+def test_random_programs_on_numba(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARSEJIT_CPU_BACKEND", "numba")
     run_with_notes(seed, "cpu")
+
+
+@pytest.mark.parametrize("start", range(4))
+def test_random_programs_on_llvm(start: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARSEJIT_CPU_BACKEND", "llvm")
+    for seed in range(start, 40, 4):
+        run_with_notes(seed, "cpu")
 
 
 def _templates(program: Program) -> set[str]:
