@@ -79,6 +79,8 @@ def _joint(terms: Sequence[Term], old: Array | None, dtype: DType) -> bool:
     if any(t.reduced and (t.op is not BinaryOp.ADD or t.part.dtype is not dtype) for t in terms):
         return False
     parts = [term.part for term in terms]
+    if old is not None and dtype.compute is not dtype and not all(t.reduced for t in terms):
+        return False  # 16-bit floats are only stored; the sum is computed in 32 bits, then rounded
     if old is not None:
         parts.append(Pointwise(zero_of(dtype), (), dtype))
     if len(parts) == 1:

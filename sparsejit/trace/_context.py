@@ -6,6 +6,7 @@ calls do not see each other. Operations are appended here and nowhere else.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -81,6 +82,16 @@ class Cell:
     immutable: bool = False
     location: Location | None = None
     block: Block | None = None
+
+
+_BUFFER = re.compile(r"(.+)_(pos|crd|val)[a-z]*\d*")
+
+
+def _collide(one: str, other: str) -> bool:
+    """Whether two parameters have one name, or one is called like a buffer of the other."""
+    matches = _BUFFER.fullmatch(one), _BUFFER.fullmatch(other)
+    bases = [match[1] if match is not None else None for match in matches]
+    return one == other or bases[0] == other or bases[1] == one
 
 
 class Trace:
@@ -167,9 +178,8 @@ class Trace:
         shape = tuple(
             self.extents.symbol(number, dim, extent) for dim, extent in enumerate(spec.shape)
         )
-        taken = {param.name for param in self.params}
         name = spec.name
-        while name in taken or name.isdigit():
+        while name.isdigit() or any(_collide(name, param.name) for param in self.params):
             name += "_"
         value = Value(name, TensorType(shape, spec.dtype, spec.format, spec.fill))
         weak = spec.kind is ArgumentKind.PYTHON_SCALAR

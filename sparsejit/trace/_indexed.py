@@ -7,7 +7,7 @@ wanted. Affine combinations (``2 * i + 1``, ``i + j``) are indices too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -73,6 +73,20 @@ class _IndexOperators(Operators):
                 location=caller(),
             )
         return indexed_operator(self._trace, ufunc, inputs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name[0] != "_" and hasattr(np.ndarray, name):
+            raise TraceError(
+                f"an indexed expression has no attribute {name!r}",
+                hint="use functions such as sj.sum(expr, over=), or assign it to an output first",
+                location=caller(),
+            )
+        raise AttributeError(
+            f"an indexed expression has no attribute {name!r}", name=name, obj=self
+        )
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TraceError("an indexed expression cannot be iterated over", location=caller())
 
     def __bool__(self) -> bool:
         raise TraceError(

@@ -6,6 +6,7 @@ In: a call that NumPy dispatched, ``np.exp(A)`` or ``np.sum(A, axis=1)``. Out: a
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -94,7 +95,24 @@ def call_function(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
             location=caller(),
             reasons=("tracing has no rule for this function",),
         )
+    args, kwargs = _given(args, kwargs)
+    try:
+        inspect.signature(known).bind(*args, **kwargs)
+    except TypeError as error:
+        raise UnsupportedError(
+            f"np.{func.__name__} with these arguments is not built: {error}", location=caller()
+        ) from None
     return known(*args, **kwargs)
+
+
+def _given(args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments without those that only spell out a default."""
+    last = max((n for n, arg in enumerate(args, 1) if not _is_default(arg)), default=0)
+    return tuple(args[:last]), {k: arg for k, arg in kwargs.items() if not _is_default(arg)}
+
+
+def _is_default(arg: Any) -> bool:
+    return arg is None or arg is np._NoValue
 
 
 def _einsum(*operands: Any, out: Any = None, optimize: Any = False, **rest: Any) -> Any:

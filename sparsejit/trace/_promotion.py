@@ -30,7 +30,10 @@ def dtype_of_numpy(dtype: object) -> DType:
     >>> dtype_of_numpy("float32")
     DType.FLOAT32
     """
-    wanted = np.dtype(dtype)  # type: ignore[call-overload]  # it refuses others
+    try:
+        wanted = np.dtype(dtype)  # type: ignore[call-overload]  # it refuses others
+    except TypeError as error:
+        raise TensorTypeError(str(error), location=caller()) from None
     found = _BY_NAME.get(wanted.name)
     if found is None:
         raise TensorTypeError(

@@ -7,7 +7,7 @@ order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -115,9 +115,30 @@ def _collected(state: Trace, tree: Any, results: list[Value]) -> Any:
         case tuple() | list():
             return type(tree)(_collected(state, item, results) for item in tree)
         case dict():
+            _check_returned(state, tree)
             return {key: _collected(state, item, results) for key, item in tree.items()}
         case _:
+            _check_returned(state, tree)
             return tree
+
+
+def _check_returned(state: Trace, tree: Any) -> None:
+    """Raise ``TraceError`` for what would hold arrays of the trace after its end."""
+    match tree:
+        case Iterator() | Coroutine() | AsyncIterator():
+            what = f"a {type(tree).__name__}"
+            if isinstance(tree, Coroutine):
+                tree.close()
+        case set() | frozenset() if any(isinstance(item, Array) for item in tree):
+            what = f"a {type(tree).__name__} of arrays"
+        case dict() if any(isinstance(key, Array) for key in tree):
+            what = "a dict that has an array as a key"
+        case _:
+            return
+    raise TraceError(
+        f"{state.options.name} returns {what}",
+        hint="return arrays, or tuples, lists and dicts of arrays",
+    )
 
 
 def _requested(options: TraceOptions, position: int) -> Format | None:
@@ -216,7 +237,10 @@ def _finished(state: Trace, returned: Any, results: Sequence[Value]) -> Traced:
     names = {param.name: param.name for param in state.params}
     for value in _in_order(ops):
         names[value.name] = str(len(names) - len(state.params))
-    extents = tuple(f"d{n}" for n in range(count))
+    prefix = "d"
+    while any(name.startswith(prefix) for name in params):
+        prefix += "_"
+    extents = tuple(f"{prefix}{n}" for n in range(count))
 
     def renamed(value: Value) -> Value:
         kind = value.type

@@ -18,7 +18,7 @@ from sparsejit.ir.fold import numpy_dtype
 from sparsejit.trace import _functions as functions
 from sparsejit.trace._array import Array
 from sparsejit.trace._assignment import assign_value
-from sparsejit.trace._context import Unassigned, require_trace
+from sparsejit.trace._context import Unassigned, check_alive, require_trace
 from sparsejit.trace._elementwise import operator
 from sparsejit.trace._indexed import Index, Indexed, IndexedTerm, Update
 from sparsejit.trace._indexing import (
@@ -63,6 +63,7 @@ class ArrayTracer(Operators, Array):
     @property
     def shape(self) -> tuple[SymbolicInt | int, ...]:
         """The extents; those that differ between calls are symbolic."""
+        check_alive(self._trace, "a traced array")
         return tuple(symbolic(self._trace, extent) for extent in self.extents)
 
     @property
@@ -104,6 +105,7 @@ class ArrayTracer(Operators, Array):
         return functions.imag(self)
 
     def __len__(self) -> int:
+        check_alive(self._trace, "a traced array")
         if not self.extents:
             raise TraceError("len() of an array of rank 0", location=caller())
         return self._trace.pin(self.extents[0], "len()")
@@ -271,6 +273,18 @@ class ArrayTracer(Operators, Array):
 
     def __index__(self) -> int:
         self._refuse("the value of a traced array is not known while tracing")
+
+    def __delitem__(self, key: Any) -> None:
+        self._refuse("elements of a traced array cannot be deleted")
+
+    def __copy__(self) -> Any:
+        return functions.copy(self)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return functions.copy(self)
+
+    def __reduce__(self) -> NoReturn:
+        self._refuse("a traced array cannot be pickled")
 
     def __complex__(self) -> complex:
         self._refuse("the value of a traced array is not known while tracing")
