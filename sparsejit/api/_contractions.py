@@ -12,12 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sparsejit.ir.contraction import chains_of
-from sparsejit.ir.contraction_order import (
-    ContractionOrder,
-    Estimates,
-    contraction_variant,
-    variant_cost,
-)
+from sparsejit.ir.contraction_cost import Estimates
+from sparsejit.ir.contraction_order import ContractionOrder, contraction_variant, variant_cost
 from sparsejit.ir.tensor import TensorFunc
 
 __all__ = ["Contractions"]

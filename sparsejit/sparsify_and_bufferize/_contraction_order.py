@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from sparsejit.affine import AffineMap, Dim
 from sparsejit.ir.contraction import Chain, Tree, accumulates, chains_of, leaves_of, tree_text
-from sparsejit.ir.contraction_order import ContractionOrder, intermediate_format, kept_indices
+from sparsejit.ir.contraction_cost import intermediate_format, kept_indices
+from sparsejit.ir.contraction_order import ContractionOrder
 from sparsejit.ir.facts import Fact, FactKind
 from sparsejit.ir.fold import zero_of
 from sparsejit.ir.ops import BinaryOp

@@ -16,12 +16,8 @@ from sparsejit.errors import UnsupportedError
 from sparsejit.formats import COO, CSC, CSF, CSR, DCSR, Format
 from sparsejit.ir.build import TensorBuilder
 from sparsejit.ir.contraction import chains_of
-from sparsejit.ir.contraction_order import (
-    ContractionOrder,
-    Estimates,
-    contraction_variant,
-    variant_cost,
-)
+from sparsejit.ir.contraction_cost import Estimates
+from sparsejit.ir.contraction_order import ContractionOrder, contraction_variant, variant_cost
 from sparsejit.ir.facts import FactKind
 from sparsejit.ir.loop_walk import all_statements
 from sparsejit.ir.loops import Alloc, DenseResult, LoopFunc, SparseResult
