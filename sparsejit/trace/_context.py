@@ -143,7 +143,10 @@ class Trace:
 
     @contextmanager
     def within(self, block: Block | None) -> Iterator[None]:
-        """Trace into ``block``, which is around the present one: what it gets runs before that."""
+        """Trace into ``block``, which is around the present one: what it gets runs before that.
+
+        None is the function's own block.
+        """
         before, self.block = self.block, block or self._root
         try:
             yield

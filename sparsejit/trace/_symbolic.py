@@ -205,8 +205,9 @@ def _counted(trace: Trace, symbol: Dim) -> Value:
     value = trace.counts.get(symbol)
     if value is None:
         ones = Term(constant_of(1, INDEX), reduced=(0,))
-        value = fresh(trace, ones, (), {0: symbol}, None, caller())
-        trace.counts[symbol] = value
+        with trace.within(None):  # once, before all loops
+            value = trace.counts.get(symbol) or fresh(trace, ones, (), {0: symbol}, None, caller())
+            trace.counts[symbol] = value
     return value
 
 

@@ -10,10 +10,8 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given, settings
 
 import sparsejit as sj
 from sparsejit.affine import AffineExpr, Constant, mul
