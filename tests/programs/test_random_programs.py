@@ -39,9 +39,9 @@ def test_random_programs(chunk: int, record_property: Callable[[str, object], No
         counts[run_with_notes(seed)] += 1
     for verdict, number in counts.items():
         record_property("count of random programs", (verdict.value, number))
-    # Slices and assignments of sparse arrays are not all built.
-    assert counts[Verdict.UNSUPPORTED] <= 0.2 * sum(counts.values())
-    assert counts[Verdict.NEEDLESS] <= 0.07 * sum(counts.values())
+    # Assignments to sparse arrays are not all possible.
+    assert counts[Verdict.UNSUPPORTED] <= 0.1 * sum(counts.values())
+    assert counts[Verdict.NEEDLESS] <= 0.04 * sum(counts.values())
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 10))
@@ -74,7 +74,7 @@ def test_the_programs_are_what_they_should_be() -> None:
     assert sum(len(program.returns) > 1 for program in programs) >= SEEDS / 3
     texts = list(map(source, programs))
     for part in ("+=", "-=", "*=", "[:-1]", "[::-1]", ".T", "sj.output()", "+ 1]", "over=", "s "):
-        assert sum(part in text for text in texts) >= 8, part
+        assert sum(part in text for text in texts) >= 5, part
     used = set().union(*map(_templates, programs))
     for part in ("@", "einsum", "where_stored", "sum(axis", "diagonal", "[:, None]", "np.where"):
         assert any(part in template for template in used), part
