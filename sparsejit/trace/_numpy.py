@@ -95,24 +95,23 @@ def call_function(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
             location=caller(),
             reasons=("tracing has no rule for this function",),
         )
-    args, kwargs = _given(args, kwargs)
-    try:
-        inspect.signature(known).bind(*args, **kwargs)
-    except TypeError as error:
+    if not _fits(known, args, kwargs):  # np.dot(a, b, None) spells out that there is no out=
+        args = args[: max((n for n, arg in enumerate(args, 1) if arg is not None), default=0)]
+        kwargs = {k: arg for k, arg in kwargs.items() if arg is not np._NoValue}
+    if not _fits(known, args, kwargs):
         raise UnsupportedError(
-            f"np.{func.__name__} with these arguments is not built: {error}", location=caller()
-        ) from None
+            f"np.{func.__name__} with these arguments is not built", location=caller()
+        )
     return known(*args, **kwargs)
 
 
-def _given(args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments without those that only spell out a default."""
-    last = max((n for n, arg in enumerate(args, 1) if not _is_default(arg)), default=0)
-    return tuple(args[:last]), {k: arg for k, arg in kwargs.items() if not _is_default(arg)}
-
-
-def _is_default(arg: Any) -> bool:
-    return arg is None or arg is np._NoValue
+def _fits(function: Callable[..., Any], args: Any, kwargs: Any) -> bool:
+    """Whether a function takes these arguments."""
+    try:
+        inspect.signature(function).bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
 
 
 def _einsum(*operands: Any, out: Any = None, optimize: Any = False, **rest: Any) -> Any:
