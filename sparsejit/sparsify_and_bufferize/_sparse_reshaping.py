@@ -24,9 +24,14 @@ from sparsejit.ir.types import INDEX, IteratorType, TensorType
 from sparsejit.sparsify_and_bufferize import _index as ix
 from sparsejit.sparsify_and_bufferize._buffers import Buffer, NoEntries, SparseBuffer
 from sparsejit.sparsify_and_bufferize._conversion import where_not_fill
-from sparsejit.sparsify_and_bufferize._iteration_graph import loop_orders
+from sparsejit.sparsify_and_bufferize._iteration_graph import LoopOrder, loop_orders
 from sparsejit.sparsify_and_bufferize._kernel import Kernel, State
-from sparsejit.sparsify_and_bufferize._level_space import Grid, level_space_of, level_spaces_of
+from sparsejit.sparsify_and_bufferize._level_space import (
+    Grid,
+    LevelSpace,
+    level_space_of,
+    level_spaces_of,
+)
 from sparsejit.sparsify_and_bufferize._loop_nest import LoopNest
 from sparsejit.sparsify_and_bufferize._naming import Namer
 from sparsejit.sparsify_and_bufferize._scatter_sink import ScatterSink
@@ -62,17 +67,21 @@ def rearrange_entries(
     Raises ``UnsupportedError`` for a result format that cannot be assembled.
     """
     target = _target(op, result, symbols, namer)
-    statements: list[loops.Stmt] = [*target.prologue()]
+    statements: list[loops.Stmt] = []
+    orders: list[tuple[int, ...] | None] = []
     for value, buffer, move in zip(_sources(op), sources, _movers(op, symbols), strict=True):
         if not isinstance(buffer, NoEntries):
-            statements += _moved(value, buffer, op, target, move, symbols, namer)
-    statements += target.epilogue()
+            made, order = _moved(value, buffer, op, target, move, symbols, namer)
+            statements += made
+            orders.append(order)
+    ordered = _comes_in_order(op, orders)
+    end = target.epilogue_in_order() if ordered else target.epilogue()
     name = op.result.name
     facts = (
         Fact(FactKind.LOOP_ORDER, name, "stored entries"),
-        Fact(FactKind.STORAGE, name, "entries moved, sorted and assembled"),
+        Fact(FactKind.STORAGE, name, f"entries moved, {'' if ordered else 'sorted and '}assembled"),
     )
-    return tuple(statements), facts
+    return (*target.prologue(), *statements, *end), facts
 
 
 def _sources(op: Arrangement) -> tuple[Value, ...]:
@@ -100,13 +109,31 @@ def _visit(
     )
 
 
+class _Workspace(ScatterSink):
+    """A workspace whose entries may turn out to have come in the order of the result."""
+
+    def epilogue_in_order(self) -> Stmts:
+        """Return the epilogue where nothing is to sort."""
+        self._sorted, self._values, self._kept = self._at, self._entries, self._count
+        assemble = loops.Assemble(
+            self._result.flat,
+            self._result.format,
+            self._extents,
+            self._at,
+            self._entries,
+            self._count,
+            self._kernel.fill,
+        )
+        return self._narrowed(assemble)
+
+
 def _target(
     op: Arrangement, result: SparseBuffer, symbols: Mapping[int, loops.Expr], namer: Namer
-) -> ScatterSink:
+) -> _Workspace:
     """The workspace of the result's entries; its loops are the dimensions of the result."""
     nowhere = _visit((), (), op.result, Nothing(op.result.type.dtype), op.location)
     space = level_space_of(nowhere, Grid({}, {}))
-    return ScatterSink(Kernel(nowhere, space, (), symbols, namer), result, None)
+    return _Workspace(Kernel(nowhere, space, (), symbols, namer), result, None)
 
 
 class _MovingSink:
@@ -164,8 +191,11 @@ def _moved(
     move: Mover,
     symbols: Mapping[int, loops.Expr],
     namer: Namer,
-) -> Stmts:
-    """Return the loops over the entries of one source."""
+) -> tuple[Stmts, tuple[int, ...] | None]:
+    """Return the loops over the entries of one source, and the order of its dimensions in them.
+
+    The order is None where it is none of dimensions.
+    """
     kind = value.type
     levels = kind.format.levels
     drops = kind.is_dense or levels[-1].type.is_full
@@ -181,11 +211,42 @@ def _moved(
             kernel = Kernel(visit, space, (buffer,), symbols, namer)
             try:
                 nest = LoopNest(kernel, order, _MovingSink(kernel, target, move))
-                return _in_sequence(nest.statements())
+                return _in_sequence(nest.statements()), _order_of(value, space, order)
             except UnsupportedError as error:
                 refused = refused or error
     assert refused is not None
     raise UnsupportedError(refused.what, hint=refused.hint, location=op.location)
+
+
+def _order_of(source: Value, space: LevelSpace, order: LoopOrder) -> tuple[int, ...] | None:
+    levels = source.type.format.levels
+    plain = space.grid == Grid({}, {}) and not order.located
+    return order.loops if plain and all(not lvl.type.nonordered for lvl in levels) else None
+
+
+def _comes_in_order(op: Arrangement, orders: Sequence[tuple[int, ...] | None]) -> bool:
+    """Whether all entries are met in the order of the result's levels."""
+    levels = op.result.type.format.levels
+    wanted = tuple(lvl.expr.index for lvl in levels if isinstance(lvl.expr, Dim))
+    if len(wanted) != len(levels):
+        return False
+    match op:
+        case tensor.Pad():
+            return all(order == wanted for order in orders)
+        case tensor.Concat(_, sources, axis):
+            rising = len(sources) == 1 or axis == wanted[0]
+            return rising and all(order == wanted for order in orders)
+        case tensor.Reshape():
+            rows = all(order == tuple(range(len(order or ()))) for order in orders)
+            return rows and wanted == tuple(range(len(wanted)))
+        case tensor.ExtractSlice():
+            kept = [dim for dim in range(len(op.offsets)) if dim not in op.dropped]
+            rising = all(op.strides[d] > 0 or _strided(op, d) is not None for d in kept)
+            seen = tuple(kept[dim] for dim in wanted)
+            return rising and all(
+                order is not None and tuple(d for d in order if d in kept) == seen
+                for order in orders
+            )
 
 
 def _walked(
