@@ -21,7 +21,7 @@ from sparsejit.ir.scalar import Arg, Binary, Const, ScalarExpr, Select, Stored, 
 from sparsejit.ir.tensor import TensorFunc, Value
 from sparsejit.ir.types import DType
 
-__all__ = ["ProductProgram", "draw_products"]
+__all__ = ["ProductProgram", "draw_products", "random_data"]
 
 F64 = DType.FLOAT64
 ZERO = Const(0.0, F64)
@@ -115,7 +115,7 @@ def draw_products(rng: random.Random) -> ProductProgram:
     result = _followed(drawing, made)
     func = drawing.builder.finish(result.value)
     extents = tuple(drawing.sizes[int(name[1:])] for name in func.symbols)
-    arrays = tuple(_data(shape, rng) for shape in drawing.shapes)
+    arrays = tuple(random_data(shape, rng) for shape in drawing.shapes)
     return ProductProgram(func, extents, arrays)
 
 
@@ -165,7 +165,8 @@ def _followed(drawing: _Drawing, made: _Part) -> _Part:
     return made
 
 
-def _data(shape: tuple[int, ...], rng: random.Random) -> np.ndarray[Any, Any]:
+def random_data(shape: tuple[int, ...], rng: random.Random) -> np.ndarray[Any, Any]:
+    """Return half-integers and zeros, from none to all of them zeros."""
     source = np.random.default_rng(rng.randrange(1 << 30))
     values = np.round(source.standard_normal(shape) * 2) + 0.5
     return np.where(source.random(shape) < rng.choice([0, 0.2, 0.5, 1]), values, 0.0)

@@ -28,6 +28,7 @@ from sparsejit.ir.types import DType
 from sparsejit.reference import Masked, dense_masked, evaluate_reference
 from sparsejit.sparsify_and_bufferize import StageOptions, sparsify_and_bufferize
 from sparsejit.tensors import SparseTensor, from_dense, split_buffers
+from tests.sparsify_and_bufferize.map_programs import draw_maps
 from tests.sparsify_and_bufferize.product_programs import ProductProgram, draw_products
 
 F64 = DType.FLOAT64
@@ -116,6 +117,14 @@ def test_random_products_keep_their_meaning(first: int) -> None:
             if chain.root.init.type.is_dense
         )
         check(program, orders)
+
+
+@pytest.mark.parametrize("first", range(0, 120, 20))
+def test_random_maps_keep_their_meaning(first: int) -> None:
+    fused = 0
+    for seed in range(first, first + 20):
+        fused += len(check(draw_maps(random.Random(seed)), None))
+    assert fused > 2
 
 
 def test_the_random_products_are_rewritten_often() -> None:
