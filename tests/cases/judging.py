@@ -6,6 +6,7 @@ In: a ``Case``. Out: nothing; a difference is an ``AssertionError``, what is not
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,8 @@ def _kernel(case: Case, target: str) -> Any:
     in_place = "(in place)" in case.formula or case.formula.startswith("S(i,j) +=")
     output = None if in_place else _requested(case)
     compiled = sj.sparse_jit(function, target=target, output=output)
-    values = [operand.value for operand in case.operands]
+    # Cases are loaded once for all targets, and some functions write their arguments.
+    values = [copy.deepcopy(operand.value) for operand in case.operands]
     result = compiled(*values)
     assert not in_place or result is values[0]
     return result
