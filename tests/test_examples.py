@@ -69,18 +69,31 @@ JOBS = {
 }
 
 
-@pytest.mark.parametrize(("name", "size"), JOBS.items())
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+@pytest.mark.parametrize("name", JOBS)
 def test_each_job_agrees_with_other_libraries(
-    name: str, size: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, target: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("SPARSEJIT_TARGET", "interpreter")
+    monkeypatch.setenv("SPARSEJIT_TARGET", target)
     spec = importlib.util.spec_from_file_location(f"examples_{Path(name).stem}", EXAMPLES / name)
     assert spec is not None
     assert spec.loader is not None
     job = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(job)
-    job.main(size)
+    job.main(JOBS[name])
     assert "agree" in capsys.readouterr().out.splitlines()[0]
+
+
+def test_a_job_runs_as_a_script_of_a_given_size() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLES / "j9_single_cell.py"), "10"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(EXAMPLES.parent), "SPARSEJIT_TARGET": "interpreter"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("10 cells, 10 genes")
 
 
 def test_no_example_is_left_out() -> None:
