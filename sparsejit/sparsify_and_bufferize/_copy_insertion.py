@@ -23,6 +23,7 @@ from sparsejit.ir.tensor import TensorFunc, Value
 from sparsejit.ir.walk import blocks_of
 from sparsejit.sparsify_and_bufferize._flow import Use
 from sparsejit.sparsify_and_bufferize._one_shot_analysis import Decisions, reason_text
+from sparsejit.sparsify_and_bufferize._op_effects import grows
 from sparsejit.sparsify_and_bufferize._options import StageOptions
 
 __all__ = ["CopyInserted", "InsertedCopy", "OwnedBuffer", "copies_text", "insert_copies"]
@@ -222,17 +223,28 @@ class _Inserter:
         self._number += 1
         return made
 
-    def _inits(self, op: tensor.For | tensor.While, place: int, made: list[tensor.Op]) -> Values:
-        return tuple(self._operand(place, k, made, op) for k in range(len(op.inits)))
+    def _inits(
+        self, op: tensor.For | tensor.While, args: Values, place: int, made: list[tensor.Op]
+    ) -> Values:
+        """The initial values; a sparse one that the loop changes grows in a buffer of its own."""
+        inits = [self._operand(place, k, made, op) for k in range(len(op.inits))]
+        for k, init in enumerate(inits):
+            if grows(init, args[k], op.yields[k]):
+                alloc = self._alloc(init, init, op.location)
+                made.append(alloc)
+                reason = "a sparse tensor that a loop changes grows in a buffer of its own"
+                self.copies.append(InsertedCopy(alloc.result.name, init.name, reason))
+                inits[k] = alloc.result
+        return tuple(inits)
 
     def _for(self, op: tensor.For, place: int, made: list[tensor.Op]) -> None:
-        inits = self._inits(op, place, made)
+        inits = self._inits(op, op.args, place, made)
         body = self._inner(op.body)
         yields = self._given_back(op, op.args, body)
         made.append(replace(op, inits=inits, body=tuple(body), yields=yields))
 
     def _while(self, op: tensor.While, place: int, made: list[tensor.Op]) -> None:
-        inits = self._inits(op, place, made)
+        inits = self._inits(op, op.body_args, place, made)
         test = tuple(self._inner(op.test))
         condition = self.renamed(op.condition)
         body = self._inner(op.body)

@@ -31,6 +31,7 @@ from sparsejit.sparsify_and_bufferize._buffers import (
 )
 from sparsejit.sparsify_and_bufferize._conversion import conversion_op
 from sparsejit.sparsify_and_bufferize._copy_insertion import CopyInserted
+from sparsejit.sparsify_and_bufferize._entries_replacement import replaced_entries
 from sparsejit.sparsify_and_bufferize._library_kernels import match_library_kernel
 from sparsejit.sparsify_and_bufferize._naming import Namer
 from sparsejit.sparsify_and_bufferize._options import StageOptions
@@ -166,7 +167,7 @@ class _Bufferizer:
                     self._buffers[result.name] = self._buffers[dest.name]
                     return ()
                 if not dest.type.is_dense:
-                    return self._write_entries(op)
+                    return (*self._finish(source), *self._write_entries(op))
                 target = self._dense(dest, op.location)
                 self._buffers[result.name] = target
                 origin = self._dense(source, op.location)
@@ -250,23 +251,32 @@ class _Bufferizer:
         return (alloc, loops.Copy(memref, self._dense(op.copy, op.location).memref))
 
     def _alloc_sparse(self, op: tensor.AllocTensor) -> Stmts:
-        source = self._buffers[op.copy.name] if op.copy is not None else None
-        if not isinstance(source, SparseBuffer):
+        if op.copy is None:
             self._buffers[op.result.name] = NoEntries(op.result.type)
             return ()
+        statements: list[loops.Stmt] = [*self._finish(op.copy)]
+        source = self._buffers[op.copy.name]
+        assert isinstance(source, SparseBuffer)
         name = self._namer.fresh(f"s{op.result.name}")
         copy = declare_levels(name, op.result.type, self._options.index_width)
         self._buffers[op.result.name] = copy
         self._copied[op.result.name] = source
-        statements: list[loops.Stmt] = []
         for target, origin in zip(copy.flat, source.flat, strict=True):
             extents = tuple(loops.DimOf(origin, axis) for axis in range(origin.rank))
             statements += [loops.Alloc(target, extents), loops.Copy(target, origin)]
         return tuple(statements)
 
     def _write_entries(self, op: tensor.Materialize) -> Stmts:
-        """Write the values of a copy of a sparse tensor back; both have the same entries."""
+        """Write the values of a copy of a sparse tensor back; both have the same entries.
+
+        A tensor that loops or branches make takes all that another one stores.
+        """
         source, target = self._buffers[op.source.name], self._buffers[op.dest.name]
+        if self._inserted.roots[op.dest.name] not in {p.name for p in self._inserted.params}:
+            assert isinstance(source, SparseBuffer)
+            assert isinstance(target, SparseBuffer)
+            self._buffers[op.result.name] = target
+            return replaced_entries(target, source, self._namer, op.location)
         same = self._copied.get(self._inserted.roots[op.source.name]) == target
         if not (same and isinstance(source, SparseBuffer) and isinstance(target, SparseBuffer)):
             raise UnsupportedError(
@@ -354,10 +364,25 @@ class _Bufferizer:
 
     def _if(self, op: tensor.If) -> Stmts:
         condition = self._element(op.condition)
+        storage = self._branch_storage(op)
         then, orelse = self._scope(op.then), self._scope(op.orelse)
         for result, value in zip(op.results, op.then_yields, strict=True):
             self._buffers[result.name] = self._buffers[value.name]
-        return (loops.If(condition, then, orelse),)
+        return (*storage, loops.If(condition, then, orelse))
+
+    def _branch_storage(self, op: tensor.If) -> Stmts:
+        """Make the storage that the branches leave sparse results in, without entries yet."""
+        made: list[loops.Stmt] = []
+        for value in op.then_yields:
+            root = self._inserted.roots[value.name]
+            buffer = self._buffers.get(root)
+            if isinstance(buffer, NoEntries):
+                name = self._namer.fresh(f"s{root}")
+                width, space = self._options.index_width, self._options.memory_space or 0
+                storage = declare_levels(name, buffer.type, width, space)
+                self._buffers[root] = storage
+                made += [loops.Alloc(m, (ix.index(0),) * m.rank) for m in storage.flat]
+        return tuple(made)
 
 
 def _same_place(one: loops.View, other: loops.View) -> bool:

@@ -26,7 +26,7 @@ from sparsejit.sparsify_and_bufferize._flow import FUNCTION as FUNCTION
 from sparsejit.sparsify_and_bufferize._flow import Alias, BlockOf, Flow, FlowOp, Operand, Site
 from sparsejit.sparsify_and_bufferize._flow import Use as Use
 
-__all__ = ["FUNCTION", "Use", "flow_of"]
+__all__ = ["FUNCTION", "Use", "flow_of", "grows"]
 
 Path = tuple[BlockOf, ...]
 
@@ -323,21 +323,21 @@ class _Builder:
     def carried(
         self, op: tensor.For | tensor.While, args: tuple[tensor.Value, ...], reads: bool
     ) -> tuple[Operand, ...]:
-        """The initial values of a loop; ``args`` are what its yields may be the buffers of."""
+        """The initial values of a loop; ``args`` are what its yields may be the buffers of.
+
+        A sparse tensor that our loops change is copied into a buffer of its own, which grows.
+        """
         rows = zip(op.inits, args, op.results, op.yields, strict=True)
-        return tuple(
-            Operand(
-                init,
-                f"init#{number}",
-                reads=reads,
-                reads_through=arg.name,
-                writes=True,
-                alias=Alias(
-                    result.name, carried=(arg.name, yielded.name) if self.as_upstream else None
-                ),
-            )
-            for number, (init, arg, result, yielded) in enumerate(rows)
-        )
+        operands = []
+        for number, (init, arg, result, yielded) in enumerate(rows):
+            role = f"init#{number}"
+            if grows(init, arg, yielded) and not self.as_upstream:
+                operands.append(Operand(init, role, reads=True))
+                continue
+            same = (arg.name, yielded.name) if self.as_upstream else None
+            alias = Alias(result.name, carried=same)
+            operands.append(Operand(init, role, reads, arg.name, writes=True, alias=alias))
+        return tuple(operands)
 
     def counted_loop(self, op: tensor.For, path: Path) -> None:
         operands = self.carried(op, op.args, _may_not_run(op))
@@ -369,6 +369,11 @@ class _Builder:
         """The read of a condition's element."""
         read = (Operand(condition, "condition", reads=True),)
         self.add("tensor.extract", label, read, (), path)
+
+
+def grows(init: tensor.Value, arg: tensor.Value, yielded: tensor.Value) -> bool:
+    """Whether a loop carries a sparse tensor of which it may change what is stored."""
+    return not init.type.is_dense and yielded != arg
 
 
 def _may_not_run(op: tensor.For) -> bool:

@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sparsejit.affine import AffineExpr, Dim
-from sparsejit.errors import Location, TensorTypeError, UnsupportedError
-from sparsejit.formats import Dense
+from sparsejit.errors import Location, TensorTypeError
+from sparsejit.formats import Dense, Format
 from sparsejit.ir.fold import numpy_dtype, zero_of
-from sparsejit.ir.tensor import Value
+from sparsejit.ir.scalar import Const
+from sparsejit.ir.tensor import Convert, Value
 from sparsejit.ir.types import DType, TensorType
 from sparsejit.trace._array import Array
 from sparsejit.trace._context import Cell, Deferred, Trace
@@ -31,21 +32,20 @@ __all__ = ["Slot", "agreed", "emitted", "into", "present", "slot_of", "yielded"]
 class Slot:
     """The type of one place that a loop carries or a branch fills.
 
-    ``weak``: it is a Python scalar all the time (NEP 50). ``sparse`` is the value that stays, where
-    that is a sparse tensor.
+    ``weak``: it is a Python scalar all the time (NEP 50). ``sparse`` is the format and fill value
+    of a sparse tensor.
     """
 
     shape: tuple[AffineExpr, ...]
     dtype: DType
     weak: bool = False
-    sparse: Value | None = None
+    sparse: tuple[Format, Const] | None = None
 
     @property
     def kind(self) -> TensorType:
         """The type of its values."""
-        if self.sparse is not None:
-            return self.sparse.type
-        return TensorType(self.shape, self.dtype, Dense(len(self.shape)), zero_of(self.dtype))
+        fmt, fill = self.sparse or (Dense(len(self.shape)), zero_of(self.dtype))
+        return TensorType(self.shape, self.dtype, fmt, fill)
 
     def array(self, trace: Trace, value: Value, location: Location | None) -> Array:
         """Return the traced array of a value of this type."""
@@ -76,7 +76,8 @@ def _sparse_value(array: Array) -> Value | None:
 
 def slot_of(array: Array) -> Slot:
     """Return the type that an initial value has."""
-    sparse = _sparse_value(array) if array.extents else None
+    value = _sparse_value(array) if array.extents else None
+    sparse = None if value is None else (value.type.format, value.type.fill)
     return Slot(array.extents, array.element_type, _is_weak(array), sparse)
 
 
@@ -96,19 +97,9 @@ def agreed(trace: Trace, slot: Slot, array: Array, what: str, location: Location
     same_rank = len(slot.shape) == len(array.extents)
     if not same_rank or not all(map(trace.extents.unify, slot.shape, array.extents)):
         raise TensorTypeError(f"{what} {wanted}, not {found}", hint=hint, location=location)
-    sparse = _sparse_value(array) if array.extents else None
-    if (sparse is None) != (slot.sparse is None):
-        words = ("dense", "sparse") if slot.sparse is None else ("sparse", "dense")
-        raise TensorTypeError(
-            f"{what} a {words[0]} array, not a {words[1]} one", hint=hint, location=location
-        )
-    if sparse is not None and slot.sparse is not None and sparse != slot.sparse:
-        raise UnsupportedError(
-            "a loop or branch that makes a sparse tensor of its own",
-            hint="carry dense arrays; a sparse array that stays the same needs not be carried",
-            location=location,
-            reasons=("how much it stores is known only at run time",),
-        )
+    value = _sparse_value(array) if array.extents else None
+    if value is not None or slot.sparse is not None:
+        return _agreed_sparse(slot, value, array.element_type, what, location)
     weak = _is_weak(array)
     both = (_sample(slot.dtype, slot.weak), _sample(array.element_type, weak))
     dtype = result_dtype(both)
@@ -119,13 +110,47 @@ def agreed(trace: Trace, slot: Slot, array: Array, what: str, location: Location
     return replace(slot, dtype=dtype, weak=slot.weak and weak)
 
 
+def _agreed_sparse(
+    slot: Slot, value: Value | None, dtype: DType, what: str, location: Location | None
+) -> Slot:
+    """Return the type of a sparse tensor; index widths are left open where entries change."""
+    hint = "types must stay the same: convert one of them"
+    if value is None or slot.sparse is None:
+        words = ("dense", "sparse") if slot.sparse is None else ("sparse", "dense")
+        raise TensorTypeError(
+            f"{what} a {words[0]} array, not a {words[1]} one", hint=hint, location=location
+        )
+    fmt, fill = slot.sparse
+    kind = value.type
+    plain = fmt.with_widths(0, 0)
+    if (plain, fill, slot.dtype) != (kind.format.with_widths(0, 0), kind.fill, dtype):
+        one, other = (
+            f"{numpy_dtype(kind).name} in the format ({layout}) with fill {const.value!r}"
+            for kind, layout, const in (
+                (slot.dtype, plain, fill),
+                (dtype, kind.format.with_widths(0, 0), kind.fill),
+            )
+        )
+        raise TensorTypeError(f"{what} {one}, not {other}", hint=hint, location=location)
+    return slot if fmt in (kind.format, plain) else replace(slot, sparse=(plain, fill))
+
+
 # ---------------------------------------------------------------- values
+
+
+def _converted(trace: Trace, value: Value, slot: Slot) -> Value:
+    """Return a sparse value with the index widths of its slot."""
+    if value.type.format == slot.kind.format:
+        return value
+    result = trace.value(replace(value.type, format=slot.kind.format))
+    trace.ops.append(Convert(result, value))
+    return result
 
 
 def emitted(trace: Trace, slot: Slot, array: Array) -> Value:
     """Return the value of an initial value, in the type of its slot."""
     if slot.sparse is not None:
-        return slot.sparse
+        return _converted(trace, array.force(), slot)
     if array.element_type is slot.dtype:
         return array.force()
     return trace.pointwise(cast(array.read(), slot.dtype), array.extents).force()
@@ -134,7 +159,7 @@ def emitted(trace: Trace, slot: Slot, array: Array) -> Value:
 def present(trace: Trace, slot: Slot, array: Array) -> Value | Pointwise:
     """Return what an array is now: a value of the slot's type, or an expression."""
     if slot.sparse is not None:
-        return slot.sparse
+        return _converted(trace, array.force(), slot)
     content = array._cell.content
     if array._view is None and isinstance(content, Deferred):
         array.force()

@@ -332,8 +332,10 @@ def _joined(
     for branch in (one, other):
         with trace.within(branch.block):
             parts.append(present(trace, slot, branch.arrays[k]))
-    if isinstance(parts[0], Value) and parts[0] == parts[1]:
-        return parts[0], parts[0]
+    first, second = parts
+    if isinstance(first, Value) and isinstance(second, Value):  # noqa: SIM102 - for the types
+        if first == second or slot.sparse is not None:
+            return first, second
     dest = _kept(trace, (one, other), parts)
     if dest is None:
         dest = trace.empty(slot.kind, location)

@@ -18,6 +18,7 @@ import scipy.sparse.linalg
 import sparsejit as sj
 from sparsejit import sparse_jit
 from sparsejit.errors import TensorTypeError, TraceError, UnsupportedError
+from sparsejit.formats import Format
 from sparsejit.reference import Masked
 
 RNG = np.random.default_rng(5)
@@ -317,6 +318,60 @@ def products_in_branches(L: Any) -> Program:
     return f
 
 
+# ------------------------------------------------------------ sparse tensors that change
+
+
+@program(A)
+def powers_of_a_matrix(L: Any) -> Program:
+    return lambda A: L.fori_loop(0, 3, lambda i, M: M @ A, A)
+
+
+@program(A, x)
+def sparse_and_dense_carried(L: Any) -> Program:
+    def body(i: Any, c: Any) -> Any:
+        return c[0] @ c[0], c[0] @ c[1]
+
+    return lambda A, x: L.fori_loop(0, 2, body, (A, x))
+
+
+@program(A)
+def sparse_swapped(L: Any) -> Program:
+    return lambda A: L.fori_loop(0, 3, lambda i, c: (c[1], c[0] + c[1]), (A, 2 * A))
+
+
+@program(A)
+def sparse_until_it_is_full(L: Any) -> Program:
+    def f(A: Any) -> Any:
+        return L.while_loop(lambda c: c[1] < 3, lambda c: (c[0] @ A, c[1] + 1), (A, 0))
+
+    return f
+
+
+@program(A, x)
+def sparse_branches(L: Any) -> Program:
+    return lambda A, x: L.cond(x[0] > 0, lambda: A @ A, lambda: A * 3)
+
+
+@program(A, x)
+def sparse_branch_keeps(L: Any) -> Program:
+    return lambda A, x: L.cond(x[0] > 0, lambda: A, lambda: A.T @ A)
+
+
+@program(A, x)
+def sparse_loops_in_branches_in_loops(L: Any) -> Program:
+    def f(A: Any, x: Any) -> Any:
+        def body(i: Any, M: Any) -> Any:
+            return L.cond(
+                (M @ x)[0] > 0,
+                lambda: L.fori_loop(0, 2, lambda j, B: B @ A, M),
+                lambda: M + A,
+            )
+
+        return L.fori_loop(0, 3, body, A)
+
+    return f
+
+
 def _compare(got: Any, wanted: Any) -> None:
     if isinstance(got, Masked):
         got = got.values
@@ -329,8 +384,8 @@ def _compare(got: Any, wanted: Any) -> None:
         _compare([got[key] for key in wanted], list(wanted.values()))
     elif wanted is None:
         assert got is None
-    elif isinstance(wanted, sp.csr_array):
-        _compare(got.toarray() if isinstance(got, sp.csr_array) else got, wanted.toarray())
+    elif hasattr(wanted, "toarray"):
+        _compare(got.toarray() if hasattr(got, "toarray") else got, wanted.toarray())
     else:
         one, other = np.asarray(got), np.asarray(wanted)
         assert one.dtype == other.dtype
@@ -477,12 +532,30 @@ def test_types_stay_the_same(body: Callable[..., Any], what: str) -> None:
     assert error == f"TensorTypeError: {what.replace('loop carries', 'first branch returns')}"
 
 
-def test_sparse_tensors_are_not_made_by_loops_and_branches() -> None:
-    wanted = "UnsupportedError: a loop or branch that makes a sparse tensor of its own"
-    assert _raised(lambda A: sj.fori_loop(0, 3, lambda i, A: A * 2, A), A) == wanted
-    assert _raised(lambda A, x: sj.cond(x[0] > 0, lambda: A, lambda: A * 2), A, x) == wanted
+def test_sparse_tensors_keep_their_format_and_fill() -> None:
     error = _raised(lambda A, B: sj.fori_loop(0, 3, lambda i, B: A * 2, B), A, A.toarray())
     assert error == "TensorTypeError: the loop carries a dense array, not a sparse one"
+    error = _raised(lambda A, D: sj.cond(D[0, 0] > 0, lambda: A, lambda: A @ D), A, A.toarray())
+    assert error.endswith("not a dense one")
+    error = _raised(lambda A, B: sj.fori_loop(0, 3, lambda i, A: B, A), A, sp.csc_array(A))
+    assert error.startswith("TensorTypeError: the loop carries float64 in the format ((d0, d1) ->")
+    filled = sj.asarray(A.toarray(), format=sj.CSR, fill_value=1)
+    error = _raised(lambda A, B: sj.fori_loop(0, 3, lambda i, A: B, A), A, filled)
+    assert error.endswith("with fill 1.0")
+    structs = Format("(i, j) -> (i : compressed(nonunique), j : singleton)")
+    tensor = sj.asarray(A, format=structs)
+    error = _raised(lambda A: sj.fori_loop(0, 3, lambda i, A: A * 2, A), tensor)
+    assert error.startswith("UnsupportedError: a loop or branch that makes a sparse tensor in the")
+
+
+@pytest.mark.parametrize("make", [sp.csc_array, sp.coo_array, sp.bsr_array, sp.dia_array])
+def test_sparse_tensors_change_in_every_format(make: Callable[..., Any]) -> None:
+    def f(A: Any) -> Any:
+        return sj.fori_loop(0, 2, lambda i, M: M * 2 + A, A)
+
+    got = sparse_jit(target="interpreter")(f)(make(A))
+    assert got.format == make(A).format
+    np.testing.assert_allclose(got.toarray(), 7 * A.toarray())
 
 
 def test_conditions_are_single_values() -> None:

@@ -13,12 +13,13 @@ import pytest
 from hypothesis import given, settings
 
 from sparsejit.affine import Constant, Dim
+from sparsejit.formats import CSR
 from sparsejit.ir.build import TensorBuilder
 from sparsejit.ir.mlir import print_mlir
 from sparsejit.ir.tensor import For, Reshape, TensorFunc, Value, While
 from sparsejit.ir.walk import all_ops
 from sparsejit.sparsify_and_bufferize import StageOptions
-from tests.support.buffer_program_parts import FLOAT, increment, vector
+from tests.support.buffer_program_parts import FLOAT, double, increment, vector
 from tests.support.buffer_programs import PROGRAMS, REFUSED_PROGRAMS
 from tests.support.mlir_comparison import REFUSED, differences, our_lines, upstream_lines
 from tests.support.mlir_oracle import Reply, analyze, lowers, parses
@@ -147,6 +148,16 @@ def _reshaped(b: TensorBuilder) -> tuple[Value, ...]:
     return (increment(b, b.reshape(x, (2, 2))),)
 
 
+def _sparse_carried(b: TensorBuilder) -> tuple[Value, ...]:
+    """A loop changes a sparse tensor: ours is copied before it, whatever else reads it."""
+    S = b.param("S", ("m", "m"), FLOAT, CSR)
+
+    def body(i: Dim, carried: tuple[Value, ...]) -> tuple[Value, ...]:
+        return (double(b, carried[0], b.empty(S.type)),)
+
+    return b.for_loop(Constant(0), Constant(2), [S], body)
+
+
 DELIBERATE_DIFFERENCES: dict[str, tuple[Callable[[TensorBuilder], tuple[Value, ...]], str]] = {
     "a loop's result lives in the buffer that the loop was given": (
         _loop_with_new_buffer,
@@ -159,6 +170,10 @@ DELIBERATE_DIFFERENCES: dict[str, tuple[Callable[[TensorBuilder], tuple[Value, .
     "memory may be strided, so a reshape is a new tensor": (
         _reshaped,
         "tensor.reshape true true",
+    ),
+    "a sparse tensor that a loop changes grows in a buffer of its own": (
+        _sparse_carried,
+        "scf.for true",
     ),
     "a program that a copy can save is not refused": (
         _old_slice_kept,

@@ -65,8 +65,9 @@ def vector(builder: TensorBuilder, name: str, *, assigned: bool = False) -> Valu
 
 
 def double(builder: TensorBuilder, x: Value, out: Value) -> Value:
-    """`out[i] = x[i] + x[i]`."""
-    return builder.generic([(x, (0,))], (out, (0,)), plus(Arg(0), Arg(0)))
+    """`out[i] = x[i] + x[i]`, in any rank."""
+    loops = range(out.type.rank)
+    return builder.generic([(x, loops)], (out, loops), plus(Arg(0), Arg(0)))
 
 
 def increment(builder: TensorBuilder, out: Value) -> Value:
