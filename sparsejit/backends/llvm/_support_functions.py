@@ -13,79 +13,28 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
-from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
 from sparsejit.backends.llvm._functions import Functions
+from sparsejit.backends.llvm._support_source import (
+    FLOAT,
+    FLOAT_OPS,
+    INTEGER_OPS,
+    INTRINSIC,
+    KINDS,
+    LIBM,
+    SIGNED,
+    UNSIGNED,
+    Operand,
+    Typed,
+    of_numbers,
+    sources,
+)
 from sparsejit.backends.llvm._text import Builder, Callee, Value, integer
 from sparsejit.backends.llvm._types import real
 
 __all__ = ["SupportFunctions"]
-
-_HOME = "sparsejit.backends.support"
-_MODULES = tuple(
-    f"{_HOME}.{name}" for name in ("complex_functions", "complexes", "integers", "halves")
-)
-_INTRINSIC = {"sqrt": "sqrt", "rint": "rint", "floor": "floor", "absolute": "fabs", "abs": "fabs"}
-_LIBM = {
-    "cos": "cos", "cosh": "cosh", "exp": "exp", "expm1": "expm1", "log": "log", "log1p": "log1p",
-    "sin": "sin", "sinh": "sinh", "tan": "tan", "arcsinh": "asinh", "arctan2": "atan2",
-    "hypot": "hypot",
-}  # fmt: skip
-_SIGNED = {
-    ast.Lt: "slt",
-    ast.LtE: "sle",
-    ast.Gt: "sgt",
-    ast.GtE: "sge",
-    ast.Eq: "eq",
-    ast.NotEq: "ne",
-}
-_UNSIGNED = {**_SIGNED, ast.Lt: "ult", ast.LtE: "ule", ast.Gt: "ugt", ast.GtE: "uge"}
-_FLOAT = {
-    ast.Lt: "olt",
-    ast.LtE: "ole",
-    ast.Gt: "ogt",
-    ast.GtE: "oge",
-    ast.Eq: "oeq",
-    ast.NotEq: "une",
-}
-_FLOAT_OPS = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul", ast.Div: "fdiv"}
-_INTEGER_OPS = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.BitAnd: "and", ast.BitOr: "or",
-    ast.BitXor: "xor", ast.LShift: "shl", ast.RShift: "ashr",
-}  # fmt: skip
-_KINDS = {
-    "int": "i64", "int64": "i64", "uint64": "u64", "uint16": "i16", "bool": "i1",
-    "float64": "double", "float32": "float",
-}  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class _Typed:
-    """A value; ``kind`` is its LLVM type, or ``u64`` for an unsigned integer."""
-
-    kind: str
-    value: Value
-
-
-_Operand = _Typed | int | float
-"""A value, or a Python number that takes the type of what it meets."""
-
-
-@functools.cache
-def _sources() -> dict[str, tuple[ast.FunctionDef, ModuleType]]:
-    """Every function of the library with its module."""
-    found: dict[str, tuple[ast.FunctionDef, ModuleType]] = {}
-    for name in _MODULES:
-        module = import_module(name)
-        tree = ast.parse(Path(str(module.__file__)).read_text("utf-8"))
-        for node in tree.body:
-            if isinstance(node, ast.FunctionDef):
-                found[node.name] = (node, module)
-    return found
 
 
 class SupportFunctions:
@@ -100,7 +49,7 @@ class SupportFunctions:
         found = self._functions.module.defined(full)
         if found is not None:
             return found
-        node, module = _sources()[name]
+        node, module = sources()[name]
         operands = [_kind(argument.annotation, real_kind) for argument in node.args.args]
         result = _kind(node.returns, real_kind)
         function = self._functions.module.define(
@@ -109,7 +58,7 @@ class SupportFunctions:
         builder = Builder(function)
         writer = _Writer(self, self._functions, builder, module, real_kind, result)
         for argument, kind, value in zip(node.args.args, operands, function.params, strict=True):
-            writer.bind(argument.arg, _Typed(kind, value))
+            writer.bind(argument.arg, Typed(kind, value))
         writer.block(node.body)
         builder.finish()
         return function.callee
@@ -123,7 +72,7 @@ def _kind(annotation: ast.expr | None, real_kind: str) -> str:
         case "float" | "Real":
             return real_kind
         case name:
-            return _KINDS[name]
+            return KINDS[name]
 
 
 class _Writer:
@@ -147,7 +96,7 @@ class _Writer:
         self._result = result
         self._names: dict[str, tuple[str, Value]] = {}
 
-    def bind(self, name: str, value: _Typed) -> None:
+    def bind(self, name: str, value: Typed) -> None:
         """Give a variable a value."""
         if name not in self._names:
             self._names[name] = (value.kind, self._b.slot(value.value.type))
@@ -196,7 +145,7 @@ class _Writer:
             case _:
                 raise AssertionError(ast.dump(target))
 
-    def _bind_all(self, names: Sequence[ast.expr], values: Sequence[_Typed]) -> None:
+    def _bind_all(self, names: Sequence[ast.expr], values: Sequence[Typed]) -> None:
         for name, value in zip(names, values, strict=True):
             assert isinstance(name, ast.Name)
             self.bind(name.id, value)
@@ -229,20 +178,20 @@ class _Writer:
 
     # ------------------------------------------------------------ types
 
-    def _typed(self, operand: _Operand) -> _Typed:
+    def _typed(self, operand: Operand) -> Typed:
         match operand:
-            case _Typed():
+            case Typed():
                 return operand
             case bool():
-                return _Typed("i1", integer(operand, "i1"))
+                return Typed("i1", integer(operand, "i1"))
             case int():
-                return _Typed("i64", integer(operand))
+                return Typed("i64", integer(operand))
             case float():
-                return _Typed(self._real, real(operand, self._real))
+                return Typed(self._real, real(operand, self._real))
 
-    def _as(self, operand: _Operand, kind: str) -> Value:
+    def _as(self, operand: Operand, kind: str) -> Value:
         """Return a value of a kind; numbers become it, values have it already."""
-        if not isinstance(operand, _Typed):
+        if not isinstance(operand, Typed):
             if kind in ("float", "double"):
                 return real(float(operand), kind)
             return integer(int(operand), kind.replace("u", "i"))
@@ -255,15 +204,15 @@ class _Writer:
             return typed.value
         return self._b.compare("ne", typed.value, integer(0))
 
-    def _choose(self, condition: Value, then: ast.expr, orelse: ast.expr) -> _Typed:
+    def _choose(self, condition: Value, then: ast.expr, orelse: ast.expr) -> Typed:
         sides = self._value(then), self._value(orelse)
         kind = self._common(*sides)
         chosen = self._b.select(condition, *(self._as(side, kind) for side in sides))
-        return _Typed(kind, chosen)
+        return Typed(kind, chosen)
 
-    def _common(self, *operands: _Operand) -> str:
+    def _common(self, *operands: Operand) -> str:
         """Return the kind that operands have together."""
-        kinds = {operand.kind for operand in operands if isinstance(operand, _Typed)}
+        kinds = {operand.kind for operand in operands if isinstance(operand, Typed)}
         if not kinds:
             is_real = any(isinstance(operand, float) for operand in operands)
             return self._real if is_real else "i64"
@@ -272,14 +221,14 @@ class _Writer:
 
     # ------------------------------------------------------------ expressions
 
-    def _value(self, node: ast.expr) -> _Operand:  # noqa: C901 - one case for each kind
+    def _value(self, node: ast.expr) -> Operand:  # noqa: C901 - one case for each kind
         match node:
             case ast.Constant(value=bool() | int() | float() as value):
                 return value
             case ast.Name(id=name):
                 if name in self._names:
                     kind, slot = self._names[name]
-                    return _Typed(kind, self._b.load(slot, kind.replace("u64", "i64"), 8))
+                    return Typed(kind, self._b.load(slot, kind.replace("u64", "i64"), 8))
                 number: float = getattr(self._module, name)
                 return number
             case ast.UnaryOp(op=op, operand=operand):
@@ -292,42 +241,42 @@ class _Writer:
                 name = "and" if isinstance(op, ast.And) else "or"
                 truths = [self._truth(value) for value in values]
                 joined = functools.reduce(functools.partial(self._b.op, name), truths)
-                return _Typed("i1", joined)
+                return Typed("i1", joined)
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 return self._choose(self._truth(test), body, orelse)
             case ast.Attribute(value=value, attr="real" | "imag" as part):
                 pair = self._typed(self._value(value)).value
-                return _Typed(self._real, self._b.part(pair, int(part == "imag")))
+                return Typed(self._real, self._b.part(pair, int(part == "imag")))
             case ast.Call():
                 return self._call(node)
             case _:
                 raise AssertionError(ast.dump(node))
 
-    def _unary(self, op: ast.unaryop, node: ast.expr) -> _Operand:
+    def _unary(self, op: ast.unaryop, node: ast.expr) -> Operand:
         if isinstance(op, ast.Not):
-            return _Typed("i1", self._b.op("xor", self._truth(node), integer(1, "i1")))
+            return Typed("i1", self._b.op("xor", self._truth(node), integer(1, "i1")))
         assert isinstance(op, ast.USub)
         operand = self._value(node)
-        if not isinstance(operand, _Typed):
+        if not isinstance(operand, Typed):
             return -operand
         if operand.kind == self._complex:
             parts = [self._b.negate(self._b.part(operand.value, place)) for place in (0, 1)]
-            return _Typed(operand.kind, self._b.pair(*parts))
+            return Typed(operand.kind, self._b.pair(*parts))
         if operand.kind == self._real:
-            return _Typed(operand.kind, self._b.negate(operand.value))
-        return _Typed(operand.kind, self._b.op("sub", integer(0), operand.value))
+            return Typed(operand.kind, self._b.negate(operand.value))
+        return Typed(operand.kind, self._b.op("sub", integer(0), operand.value))
 
-    def _binary(self, op: ast.operator, lhs: _Operand, rhs: _Operand) -> _Operand:
-        if not isinstance(lhs, _Typed) and not isinstance(rhs, _Typed):
-            return _of_numbers(op, lhs, rhs)
+    def _binary(self, op: ast.operator, lhs: Operand, rhs: Operand) -> Operand:
+        if not isinstance(lhs, Typed) and not isinstance(rhs, Typed):
+            return of_numbers(op, lhs, rhs)
         kind = self._common(lhs, rhs)
         left, right = self._as(lhs, kind), self._as(rhs, kind)
         if kind == self._complex:
             assert isinstance(op, ast.Mult)
-            return _Typed(kind, self._product(left, right))
-        names: Any = _FLOAT_OPS if kind == self._real else _INTEGER_OPS
+            return Typed(kind, self._product(left, right))
+        names: Any = FLOAT_OPS if kind == self._real else INTEGER_OPS
         name = "lshr" if kind == "u64" and isinstance(op, ast.RShift) else names[type(op)]
-        return _Typed(kind, self._b.op(name, left, right))
+        return Typed(kind, self._b.op(name, left, right))
 
     def _product(self, left: Value, right: Value) -> Value:
         b = self._b
@@ -335,12 +284,12 @@ class _Writer:
         first = b.op("fsub", b.op("fmul", a, d), b.op("fmul", c, e))
         return b.pair(first, b.op("fadd", b.op("fmul", a, e), b.op("fmul", c, d)))
 
-    def _compare(self, node: ast.Compare) -> _Typed:
+    def _compare(self, node: ast.Compare) -> Typed:
         sides = [self._value(part) for part in (node.left, *node.comparators)]
         found: Value | None = None
         for op, lhs, rhs in zip(node.ops, sides, sides[1:], strict=False):
             kind = self._common(lhs, rhs)
-            table: Any = _FLOAT if kind == self._real else _UNSIGNED if kind == "u64" else _SIGNED
+            table: Any = FLOAT if kind == self._real else UNSIGNED if kind == "u64" else SIGNED
             name = table[type(op)]
             if kind == "i1" and name == "ne":
                 one = self._b.op("xor", self._as(lhs, kind), self._as(rhs, kind))
@@ -348,11 +297,11 @@ class _Writer:
                 one = self._b.compare(name, self._as(lhs, kind), self._as(rhs, kind))
             found = one if found is None else self._b.op("and", found, one)
         assert found is not None
-        return _Typed("i1", found)
+        return Typed("i1", found)
 
     # ------------------------------------------------------------ calls
 
-    def _call(self, node: ast.Call) -> _Operand:
+    def _call(self, node: ast.Call) -> Operand:
         if isinstance(node.func, ast.Attribute):
             return self._view(node.func, node.args)
         assert isinstance(node.func, ast.Name)
@@ -360,102 +309,80 @@ class _Writer:
         operands = [self._value(argument) for argument in node.args]
         if name == "complex":
             parts = [self._as(operand, self._real) for operand in operands]
-            return _Typed(self._complex, self._b.pair(*parts))
+            return Typed(self._complex, self._b.pair(*parts))
         if name in ("min", "max"):
             kind = self._common(*operands)
             first, second = (self._as(operand, kind) for operand in operands)
             wins = self._b.compare("olt" if name == "min" else "ogt", second, first)
-            return _Typed(kind, self._b.select(wins, second, first))
-        if name in _sources():
+            return Typed(kind, self._b.select(wins, second, first))
+        if name in sources():
             callee = self._library.function(name, self._real)
-            node_of, _ = _sources()[name]
+            node_of, _ = sources()[name]
             kinds = [_kind(part.annotation, self._real) for part in node_of.args.args]
             values = [self._as(part, kind) for part, kind in zip(operands, kinds, strict=True)]
             result = self._b.call(callee, values)
-            return _Typed(_kind(node_of.returns, self._real), result)
+            return Typed(_kind(node_of.returns, self._real), result)
         (operand, *more) = operands
         return self._of_number(name, operand, more)
 
-    def _of_number(self, name: str, operand: _Operand, more: Sequence[_Operand]) -> _Operand:
+    def _of_number(self, name: str, operand: Operand, more: Sequence[Operand]) -> Operand:
         """NumPy's real functions, and conversions."""
         b = self._b
-        if name in ("bool", "float", "int") or name in _KINDS:
+        if name in ("bool", "float", "int") or name in KINDS:
             return self._convert(name, operand)
-        if isinstance(operand, _Typed) and operand.kind == "i64" and name == "abs":
+        if isinstance(operand, Typed) and operand.kind == "i64" and name == "abs":
             negative = b.compare("slt", operand.value, integer(0))
             minus = b.op("sub", integer(0), operand.value)
-            return _Typed("i64", b.select(negative, minus, operand.value))
+            return Typed("i64", b.select(negative, minus, operand.value))
         values = [self._as(part, self._real) for part in (operand, *more)]
         value = values[0]
         match name:
             case "isnan":
-                return _Typed("i1", b.compare("uno", value, value))
+                return Typed("i1", b.compare("uno", value, value))
             case "isinf" | "isfinite":
                 size = b.call(self._functions.overloaded("fabs", self._real), [value])
                 infinity = real(float("inf"), self._real)
-                return _Typed("i1", b.compare("oeq" if name == "isinf" else "olt", size, infinity))
+                return Typed("i1", b.compare("oeq" if name == "isinf" else "olt", size, infinity))
             case "signbit":
                 width = "i32" if self._real == "float" else "i64"
-                return _Typed(
+                return Typed(
                     "i1", b.compare("slt", b.cast("bitcast", value, width), integer(0, width))
                 )
             case "copysign":
-                return _Typed(
+                return Typed(
                     self._real, b.call(self._functions.overloaded(name, self._real, 2), values)
                 )
-            case _ if name in _INTRINSIC:
-                callee = self._functions.overloaded(_INTRINSIC[name], self._real)
-                return _Typed(self._real, b.call(callee, values))
+            case _ if name in INTRINSIC:
+                callee = self._functions.overloaded(INTRINSIC[name], self._real)
+                return Typed(self._real, b.call(callee, values))
             case _:
-                callee = self._functions.math(_LIBM[name], self._real, len(values))
-                return _Typed(self._real, b.call(callee, values))
+                callee = self._functions.math(LIBM[name], self._real, len(values))
+                return Typed(self._real, b.call(callee, values))
 
-    def _convert(self, name: str, operand: _Operand) -> _Operand:
-        kind = self._real if name == "float" else _KINDS[name]
-        if not isinstance(operand, _Typed):
-            return _Typed(kind, self._as(operand, kind))
+    def _convert(self, name: str, operand: Operand) -> Operand:
+        kind = self._real if name == "float" else KINDS[name]
+        if not isinstance(operand, Typed):
+            return Typed(kind, self._as(operand, kind))
         if operand.kind == kind:
             return operand
         value = operand.value
         if operand.kind == self._real and kind == "i64":
             suffix = "f32" if self._real == "float" else "f64"
             callee = self._functions.intrinsic(f"llvm.fptosi.sat.i64.{suffix}", "i64", self._real)
-            return _Typed(kind, self._b.call(callee, [value]))
+            return Typed(kind, self._b.call(callee, [value]))
         if kind == "i16":
-            return _Typed(kind, self._b.cast("trunc", value, kind))
+            return Typed(kind, self._b.cast("trunc", value, kind))
         if operand.kind == "i1" and kind in ("i64", "u64"):
-            return _Typed(kind, self._b.cast("zext", value, "i64"))
+            return Typed(kind, self._b.cast("zext", value, "i64"))
         assert value.type == kind.replace("u64", "i64"), (operand, kind)
-        return _Typed(kind, value)
+        return Typed(kind, value)
 
-    def _view(self, function: ast.Attribute, arguments: Sequence[ast.expr]) -> _Typed:
+    def _view(self, function: ast.Attribute, arguments: Sequence[ast.expr]) -> Typed:
         """``value.view(int64)``: the same bits as another type."""
         (argument,) = arguments
         assert function.attr == "view"
         assert isinstance(argument, ast.Name)
-        kind = _KINDS[argument.id]
-        return _Typed(
+        kind = KINDS[argument.id]
+        return Typed(
             kind, self._b.cast("bitcast", self._typed(self._value(function.value)).value, kind)
         )
-
-
-def _of_numbers(op: ast.operator, lhs: float, rhs: float) -> float:
-    """Arithmetic on constants."""
-    match op:
-        case ast.Add():
-            return lhs + rhs
-        case ast.Sub():
-            return lhs - rhs
-        case ast.Mult():
-            return lhs * rhs
-        case ast.Div():
-            return lhs / rhs
-        case ast.Pow():
-            power: float = lhs**rhs
-            return power
-        case ast.LShift():
-            assert isinstance(lhs, int)
-            assert isinstance(rhs, int)
-            return lhs << rhs
-        case _:
-            raise AssertionError(ast.dump(op))
