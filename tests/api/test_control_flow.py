@@ -409,10 +409,16 @@ def test_programs(name: str, sign: int) -> None:
     _compare(given, before)
 
 
-@pytest.mark.parametrize("name", ["power_iteration", "updates_in_a_loop"])
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_compiled(name: str) -> None:
     make, operands = PROGRAMS[name]
     _compare(sparse_jit(target="cpu")(make(sj))(*operands), make(PLAIN)(*_copied(operands)))
+
+
+@pytest.mark.parametrize("name", ["power_iteration", "sparse_loops_in_branches_in_loops"])
+def test_programs_compiled_by_numba(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARSEJIT_CPU_BACKEND", "numba")
+    test_programs_compiled(name)
 
 
 def _cg(A: Any, b: Any, x: Any, rounds: Any) -> Any:

@@ -73,7 +73,7 @@ def test_drawn_programs(seed: int) -> None:
     assert not _differs(seed)
 
 
-@pytest.mark.parametrize("seed", [3, 17])
+@pytest.mark.parametrize("seed", range(8))
 def test_compiled_programs(seed: int) -> None:
     assert not _differs(seed, "cpu")
 
