@@ -1,6 +1,6 @@
 """Elementwise fusion: a producer that is used once is computed where it is used.
 
-In: a function. Out: the function with one producer fused, or None. Only where nothing is computed
+In: a function. Out: the function with producers fused, or None. Only where nothing is computed
 twice (each element of the producer is read once) and no sparsity is lost (absence means the same
 before and after). The epilogue of a reduction stays an operation of its own.
 """
@@ -12,7 +12,7 @@ from sparsejit.formats import Format, LevelKind
 from sparsejit.ir.facts import Fact, FactKind
 from sparsejit.ir.scalar import Arg, Nothing, ScalarExpr, Stored, args_of, map_leaves
 from sparsejit.ir.simplify import Missing, simplify_absence
-from sparsejit.ir.tensor import Empty, Generic, TensorFunc
+from sparsejit.ir.tensor import Empty, Generic, Op, TensorFunc, Value
 from sparsejit.sparsify_and_bufferize._rewriting import (
     Rewritten,
     Setting,
@@ -31,20 +31,25 @@ _EXACT = (LevelKind.COMPRESSED, LevelKind.LOOSE_COMPRESSED, LevelKind.SINGLETON)
 
 
 def fuse_elementwise(func: TensorFunc) -> Rewritten | None:
-    """Fuse the first elementwise producer that can be, and say so; None where there is none."""
+    """Fuse elementwise producers, one into a consumer, and say so; None where there is none."""
     setting = Setting(func)
+    made: dict[str, tuple[Op, ...]] = {}
+    facts: list[Fact] = []
+    gone: list[Value] = []
     for consumer in setting.generics():
-        for place in range(len(consumer.inputs)):
-            producer = _fusible(setting, consumer, place)
+        for place, value in enumerate(consumer.inputs):
+            producer = None if value.name in made else _fusible(setting, consumer, place)
             if producer is None:
                 continue
-            fused = _fused(consumer, place, producer)
-            changed = replaced_in_blocks(func, {consumer.result.name: (fused,)})
-            name = producer.result.name
-            text = f"%{name} is computed where it is used (elementwise fusion); it is never formed"
-            fact = Fact(FactKind.REWRITE, consumer.result.name, text)
-            return without_unused(changed, [producer.result]), fact
-    return None
+            made[consumer.result.name] = (_fused(consumer, place, producer),)
+            gone.append(producer.result)
+            text = f"%{value.name} is computed where it is used (elementwise fusion)"
+            fact = Fact(FactKind.REWRITE, consumer.result.name, f"{text}; it is never formed")
+            facts.append(fact)
+            break
+    if not made:
+        return None
+    return without_unused(replaced_in_blocks(func, made), gone), tuple(facts)
 
 
 def _fusible(setting: Setting, consumer: Generic, place: int) -> Generic | None:

@@ -43,8 +43,8 @@ def rewrite_before_analysis(
         if made is None:
             func, split = split_wide_operations(func, fresh)
             return func, (*facts, *split)
-        func, fact = made
-        facts.append(fact)
+        func, told = made
+        facts.extend(told)
 
 
 def _drop_invariant_yield(func: TensorFunc) -> Rewritten | None:
@@ -56,7 +56,7 @@ def _drop_invariant_yield(func: TensorFunc) -> Rewritten | None:
                 if fresh and not init.type.is_dense and value == init.type.fill:
                     text = "filling a fresh sparse tensor with its fill value was dropped"
                     fact = Fact(FactKind.REWRITE, result.name, text)
-                    return _without(func, op, init), fact
+                    return _without(func, op, init), (fact,)
             case _:
                 pass
     return None

@@ -28,7 +28,7 @@ __all__ = [
     "without_unused",
 ]
 
-Rewritten = tuple[TensorFunc, Fact]
+Rewritten = tuple[TensorFunc, tuple[Fact, ...]]
 """A function after a rewrite, and what was done."""
 
 

@@ -1,6 +1,6 @@
 """Sampled products: a dense sum of products is computed where a sparse operand asks for it only.
 
-In: a function. Out: the function with one sampled product fused, or None. ``S * (A @ B)`` becomes
+In: a function. Out: the function with sampled products fused, or None. ``S * (A @ B)`` becomes
 one accumulating operation over the entries of ``S`` by the distributive law (MLIR's
 fuse-multiply-over-add). Where the sum is not just multiplied, as in ``where_stored(S, exp(A @
 B))``, it is computed in the entries of ``S`` first. ``A @ B`` is never formed in either case.
@@ -29,7 +29,7 @@ from sparsejit.ir.scalar import (
     map_leaves,
 )
 from sparsejit.ir.simplify import Known, Missing, simplify_absence
-from sparsejit.ir.tensor import Empty, Generic, TensorFunc, Value
+from sparsejit.ir.tensor import Empty, Generic, Op, TensorFunc, Value
 from sparsejit.ir.types import IteratorType, TensorType
 from sparsejit.sparsify_and_bufferize._rewriting import (
     Rewritten,
@@ -60,22 +60,24 @@ class _Sample:
 
 
 def fuse_sampled_product(func: TensorFunc, fresh: Callable[[], str]) -> Rewritten | None:
-    """Fuse the first sampled product, and say so; None where there is none."""
+    """Fuse sampled products, one into a consumer, and say so; None where there is none."""
     setting = Setting(func)
+    made: dict[str, tuple[Op, ...]] = {}
+    facts: list[Fact] = []
+    gone: list[Value] = []
     for op in setting.generics():
         sample = _sample_of(setting, op)
-        if sample is None:
+        if sample is None or sample.producer.result.name in made:
             continue
         name = sample.producer.result.name
         text = f"%{name} is summed at the stored entries only (sampled product); it is never formed"
-        if _is_multiplied(setting, sample):
-            made: tuple[Empty | Generic, ...] = (_fuse(sample),)
-        else:
-            made = _sampled_before(sample, fresh)
-        changed = replaced_in_blocks(func, {op.result.name: made})
-        fact = Fact(FactKind.REWRITE, op.result.name, text)
-        return without_unused(changed, [sample.producer.result]), fact
-    return None
+        is_factor = _is_multiplied(setting, sample)
+        made[op.result.name] = (_fuse(sample),) if is_factor else _sampled_before(sample, fresh)
+        facts.append(Fact(FactKind.REWRITE, op.result.name, text))
+        gone.append(sample.producer.result)
+    if not made:
+        return None
+    return without_unused(replaced_in_blocks(func, made), gone), tuple(facts)
 
 
 # ---------------------------------------------------------------- recognizing
