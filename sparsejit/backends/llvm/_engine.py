@@ -47,11 +47,11 @@ if hasattr(os, "register_at_fork"):
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The address of the entry; the code lives as long as ``engine`` does."""
+    """The address of the entry; the code lives as long as ``owners`` do."""
 
     address: int
     was_cached: bool
-    engine: Any = field(repr=False)
+    owners: tuple[Any, ...] = field(repr=False)
 
 
 @functools.cache
@@ -63,6 +63,11 @@ def _initialize() -> None:
 @functools.cache
 def _host() -> tuple[str, str]:
     return binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
+
+
+def _vector_bits() -> int:
+    """Return the size of the vectors to use: wider ones would slow the whole processor down."""
+    return 256 if "+avx," in f"{_host()[1]}," else 128
 
 
 def _machine() -> Any:
@@ -116,12 +121,13 @@ def _check_symbols(external: tuple[str, ...]) -> None:
 
 
 def load_module(
-    emit: Callable[[], Emitted], described: tuple[str, ...], entry: str, *, cache: bool
+    emit: Callable[[int], Emitted], described: tuple[str, ...], entry: str, *, cache: bool
 ) -> Loaded:
     """Load a module from the disk cache, or print, compile and load it.
 
-    ``described`` is all that ``emit`` depends on beside this package. Raises ``BackendError``
-    where LLVM refuses the text or it has an unknown symbol.
+    ``emit`` gets the size of the machine's vectors in bits; ``described`` is all else that it
+    depends on beside this package. Raises ``BackendError`` where LLVM refuses the text or it has an
+    unknown symbol.
     """
     with _Lock.lock:
         key = digest(*described, *_environment())
@@ -132,7 +138,7 @@ def load_module(
             if stored.startswith(mark):
                 return _loaded(stored[len(mark) :], entry, was_cached=True)
             logger.warning("a cached kernel cannot be used and is compiled again: %s", key)
-        content = _compiled(emit())
+        content = _compiled(emit(_vector_bits()))
         loaded = _loaded(content, entry, was_cached=False)
         if cache:
             write_entry(_KIND, key, mark + content)
@@ -147,4 +153,5 @@ def _loaded(content: bytes, entry: str, *, was_cached: bool) -> Loaded:
     address = engine.get_function_address(entry)
     if not address:
         raise BackendError(f"an object has no function {entry}", hint=_BUG)
-    return Loaded(address, was_cached, engine)
+    # The engine reads the object until it goes itself; a tuple lets its last item go first.
+    return Loaded(address, was_cached, (object_file, engine))

@@ -25,10 +25,7 @@ from sparsejit.ir.loops import (
 from sparsejit.ir.scalar import Const
 from sparsejit.ir.types import DType
 
-__all__ = ["CONTRACTED", "Expressions"]
-
-CONTRACTED = "contract"
-"""The flag of products that may be computed together with the sum they go into."""
+__all__ = ["Expressions"]
 
 
 class Expressions:

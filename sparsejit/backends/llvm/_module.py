@@ -16,10 +16,17 @@ from dataclasses import dataclass
 from sparsejit.backends.llvm._arrays import Array, Layout
 from sparsejit.backends.llvm._expand import Expanded
 from sparsejit.backends.llvm._functions import Functions
+from sparsejit.backends.llvm._options import CodeOptions
 from sparsejit.backends.llvm._statements import Statements
 from sparsejit.backends.llvm._text import Builder, Module, Value, integer
+from sparsejit.backends.llvm._tiles import Tile, find_tiles
 from sparsejit.backends.llvm._types import in_register
-from sparsejit.ir.loop_walk import all_expressions, all_statements, result_memrefs
+from sparsejit.ir.loop_walk import (
+    all_expressions,
+    all_statements,
+    memrefs_defined,
+    result_memrefs,
+)
 from sparsejit.ir.loops import (
     Alloc,
     DimOf,
@@ -77,18 +84,17 @@ def preallocated(func: LoopFunc) -> tuple[Alloc, ...]:
 
 def result_roots(func: LoopFunc) -> list[tuple[Memref, str]]:
     """Return the result arrays, each with the allocation or parameter whose memory it shows."""
-    base = {
-        stmt.memref.name: stmt.source.name
-        for stmt in all_statements(func.body)
-        if isinstance(stmt, View)
-    }
-    found: list[tuple[Memref, str]] = []
-    for memref in result_memrefs(func):
-        root = memref.name
-        while root in base:
-            root = base[root]
-        found.append((memref, root))
-    return found
+    roots = view_roots(func)
+    return [(memref, roots.get(memref.name, memref.name)) for memref in result_memrefs(func)]
+
+
+def view_roots(func: LoopFunc) -> dict[str, str]:
+    """Return, of each view, the allocation or parameter whose memory it shows."""
+    roots: dict[str, str] = {}
+    for stmt in all_statements(func.body):
+        if isinstance(stmt, View):
+            roots[stmt.memref.name] = roots.get(stmt.source.name, stmt.source.name)
+    return roots
 
 
 def owned_roots(func: LoopFunc) -> tuple[str, ...]:
@@ -105,19 +111,19 @@ def _growable(func: LoopFunc) -> frozenset[str]:
 
 
 def emit_module(
-    expanded: Expanded, layouts: Sequence[Layout], entry: str, *, reassociate: bool
+    expanded: Expanded, layouts: Sequence[Layout], entry: str, options: CodeOptions
 ) -> Emitted:
     """Return the module of an expanded function; ``layouts`` are those of its array parameters."""
-    return _ModuleWriter(expanded, layouts, reassociate).emitted(entry)
+    return _ModuleWriter(expanded, layouts, options).emitted(entry)
 
 
 class _ModuleWriter:
     """Builds the module of one function."""
 
-    def __init__(self, expanded: Expanded, layouts: Sequence[Layout], reassociate: bool) -> None:
+    def __init__(self, expanded: Expanded, layouts: Sequence[Layout], options: CodeOptions) -> None:
         self._expanded = expanded
         self._func = expanded.func
-        self._reassociate = reassociate
+        self._options = options
         self._module = Module()
         self._functions = Functions(self._module)
         remaining = iter(layouts)
@@ -196,7 +202,8 @@ class _ModuleWriter:
             self._functions,
             growable=_growable(self._func),
             given=given,
-            reassociate=self._reassociate,
+            tiles=self._tiles(),
+            options=self._options,
         )
         statements.expressions.values.update(values)
         statements.expressions.arrays.update(arrays)
@@ -204,6 +211,15 @@ class _ModuleWriter:
         self._write_results(b, statements, next(arguments))
         statements.finish()
         b.finish()
+
+    def _tiles(self) -> dict[str, Tile]:
+        """The nests whose rows stay in registers."""
+        if "tiles" in self._options.without:
+            return {}
+        units = {name for name, layout in self._layouts.items() if layout is not Layout.STRIDED}
+        for stmt in all_statements(self._func.body):
+            units.update(made.name for made in memrefs_defined(stmt) if not isinstance(stmt, View))
+        return find_tiles(self._func.body, view_roots(self._func), frozenset(units))
 
     def _write_results(self, b: Builder, statements: Statements, results: Value) -> None:
         """Write address, extents and strides of the result arrays to the block."""

@@ -10,11 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import assert_never
 
 from sparsejit.backends.llvm._arrays import Array, Layout, element_size
-from sparsejit.backends.llvm._expressions import CONTRACTED, Expressions
+from sparsejit.backends.llvm._expressions import Expressions
 from sparsejit.backends.llvm._functions import Functions
 from sparsejit.backends.llvm._loop_notes import loop_properties
+from sparsejit.backends.llvm._options import CodeOptions
 from sparsejit.backends.llvm._sorting import sort_prefix
 from sparsejit.backends.llvm._text import Builder, Value, integer, loop
+from sparsejit.backends.llvm._tile_printing import TilePrinter
+from sparsejit.backends.llvm._tiles import Tile
 from sparsejit.backends.llvm._types import in_register
 from sparsejit.errors import UnsupportedError
 from sparsejit.ir.loops import (
@@ -58,7 +61,8 @@ class Statements:
     """Writes statements through a builder.
 
     ``growable`` are the names of arrays that grow or shrink, ``given`` the memory of arrays that
-    the caller has made, ``reassociate`` allows sums and products over loops in another order.
+    the caller has made, ``tiles`` the nests whose rows stay in registers, by the name of their
+    outer loop's variable.
     """
 
     def __init__(
@@ -68,14 +72,17 @@ class Statements:
         *,
         growable: frozenset[str],
         given: Mapping[str, Value],
-        reassociate: bool,
+        tiles: Mapping[str, Tile],
+        options: CodeOptions,
     ) -> None:
         self._b = builder
         self._functions = functions
         self._growable = growable
         self._given = given
-        self._flags = f"reassoc {CONTRACTED}" if reassociate else ""
-        self._inner_flags = CONTRACTED if reassociate else ""
+        self._options = options
+        self._tiles = tiles
+        self._left_out = {name for tile in tiles.values() for name in tile.fills}
+        self._tile: tuple[Tile, TilePrinter] | None = None
         self._owned: dict[str, Value] = {}
         self._fail = builder.new_block("fail")
         self._status = builder.slot("i32")
@@ -157,9 +164,9 @@ class Statements:
         """The new value; ``var = var + term`` is a reduction, which may be reassociated."""
         match value:
             case Binary(op, lhs, rhs, dtype) if op in _SUMS and lhs == var:
-                term = self._e.value(rhs, self._inner_flags)
+                term = self._e.value(rhs, self._options.term_flags)
                 before = self._e.value(lhs)
-                return self._e.arithmetic.binary(op, before, term, dtype, self._flags)
+                return self._e.arithmetic.binary(op, before, term, dtype, self._options.sum_flags)
             case _:
                 return self._e.value(value)
 
@@ -169,10 +176,10 @@ class Statements:
             self._e.store(array, stmt.indices, self._e.value(stmt.value))
             return
         is_sum = stmt.reduce in _SUMS
-        value = self._e.value(stmt.value, self._inner_flags if is_sum else "")
+        value = self._e.value(stmt.value, self._options.term_flags if is_sum else "")
         where = self._e.place(array, stmt.indices)
         before = self._e.load_at(array, where)
-        dtype, flags = stmt.memref.dtype, self._flags if is_sum else ""
+        dtype, flags = stmt.memref.dtype, self._options.sum_flags if is_sum else ""
         total = self._e.arithmetic.binary(stmt.reduce, before, value, dtype, flags)
         self._e.store_at(array, where, total)
 
@@ -349,6 +356,21 @@ class Statements:
         loop(self._b, integer(0), count, body)
 
     def _for(self, stmt: For) -> None:
+        if self._tile is not None and stmt.var.name in self._tile[0].leaves:
+            self._tile[1].leaf(stmt)
+            return
+        if stmt.var.name in self._left_out:
+            return
+        tile = self._tiles.get(stmt.var.name)
+        if tile is None or self._tile is not None:
+            self._plain_for(stmt)
+            return
+        printer = TilePrinter(self._e, tile, self._options)
+        self._tile = tile, printer
+        printer.write(lambda: self._plain_for(stmt))
+        self._tile = None
+
+    def _plain_for(self, stmt: For) -> None:
         lower, upper = self._e.value(stmt.lower), self._e.value(stmt.upper)
 
         def body(at: Value) -> None:

@@ -10,7 +10,7 @@ import ctypes
 import struct
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sparsejit.backends.base import Kernel, KernelSource
@@ -18,7 +18,9 @@ from sparsejit.backends.llvm._arrays import Layout
 from sparsejit.backends.llvm._calls import Arguments, Results
 from sparsejit.backends.llvm._expand import Expanded, expand
 from sparsejit.backends.llvm._expand_assembly import FULL
+from sparsejit.backends.llvm._lowerings import lower
 from sparsejit.backends.llvm._module import Emitted, emit_module
+from sparsejit.backends.llvm._options import CodeOptions
 from sparsejit.backends.llvm._statements import NO_MEMORY
 from sparsejit.backends.python_source import emit_python
 from sparsejit.ir.loops import LoopFunc, Memref
@@ -45,13 +47,14 @@ class LlvmBackend:
     """Compiles loop functions with LLVM.
 
     ``reassociate`` allows sums and products over loops in another order, and contraction; nan and
-    inf keep their meaning in any case.
+    inf keep their meaning in any case. ``without`` names lowerings to leave out, of ``LOWERINGS``.
 
     >>> LlvmBackend().name
     'llvm'
     """
 
     reassociate: bool = True
+    without: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -66,7 +69,12 @@ class LlvmBackend:
         """Return the LLVM IR of ``func`` for contiguous arrays, as it is before optimization."""
         count = sum(isinstance(param, Memref) for param in func.params)
         layouts = (Layout.CONTIGUOUS,) * count
-        return emit_module(expand(func), layouts, _ENTRY, reassociate=self.reassociate).text
+        expanded = expand(lower(func, self._options))
+        return emit_module(expanded, layouts, _ENTRY, self._options).text
+
+    @property
+    def _options(self) -> CodeOptions:
+        return CodeOptions(self.reassociate, without=self.without)
 
     def load(self, source: KernelSource, *, cache: bool = True) -> Kernel:
         """Return the kernel of ``source``; it is compiled when arrays of new strides first come.
@@ -77,7 +85,7 @@ class LlvmBackend:
 
     def load_kernel(self, source: KernelSource, *, cache: bool = True) -> LlvmKernel:
         """Return what ``load`` does, with the counts of its cache."""
-        return LlvmKernel(source.func, reassociate=self.reassociate, cache=cache)
+        return LlvmKernel(source.func, self._options, cache=cache)
 
 
 class LlvmKernel:
@@ -91,20 +99,20 @@ class LlvmKernel:
         "_entries",
         "_expanded",
         "_lock",
+        "_options",
         "_pack",
-        "_reassociate",
         "_results",
         "_room",
         "_size",
         "_unpack",
     )
 
-    def __init__(self, func: LoopFunc, *, reassociate: bool, cache: bool) -> None:
-        self._described = repr((func.params, func.body, func.results))
-        self._expanded: Expanded = expand(func)
+    def __init__(self, func: LoopFunc, options: CodeOptions, *, cache: bool) -> None:
+        self._described = repr((func.params, func.body, func.results, options))
+        self._expanded: Expanded = expand(lower(func, options))
         self._arguments = Arguments(func)
         self._results = Results(self._expanded.func)
-        self._reassociate = reassociate
+        self._options = options
         self._cache = cache
         packed = struct.Struct(f"={self._arguments.format}{self._results.format}")
         self._pack = packed.pack_into
@@ -145,11 +153,11 @@ class LlvmKernel:
     def _load(self, layouts: tuple[Layout, ...]) -> tuple[Entry, Any]:
         from sparsejit.backends.llvm._engine import load_module
 
-        def emit() -> Emitted:
-            return emit_module(self._expanded, layouts, _ENTRY, reassociate=self._reassociate)
+        def emit(vector_bits: int) -> Emitted:
+            options = replace(self._options, vector_bits=vector_bits)
+            return emit_module(self._expanded, layouts, _ENTRY, options)
 
-        known = "".join(layout.value for layout in layouts)
-        described = (self._described, known, str(self._reassociate))
+        described = (self._described, "".join(layout.value for layout in layouts))
         loaded = load_module(emit, described, _ENTRY, cache=self._cache)
         return _SIGNATURE(loaded.address), loaded
 

@@ -1,0 +1,29 @@
+"""What is done to loops before they are printed, to make them faster: one function after another.
+
+In: a loop function. Out: one of the same meaning. What takes more than loops to say (register
+tiles) is planned when the function is printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sparsejit.backends.llvm._fuse_loops import fuse_loops
+from sparsejit.backends.llvm._options import CodeOptions
+from sparsejit.backends.llvm._share_copies import share_copies
+from sparsejit.ir.loops import LoopFunc
+
+__all__ = ["lower"]
+
+_LOWERINGS: tuple[tuple[str, Callable[[LoopFunc], LoopFunc]], ...] = (
+    ("copies", share_copies),
+    ("fusion", fuse_loops),
+)
+
+
+def lower(func: LoopFunc, options: CodeOptions) -> LoopFunc:
+    """Return ``func`` after all lowerings but those to leave out."""
+    for name, lowering in _LOWERINGS:
+        if name not in options.without:
+            func = lowering(func)
+    return func

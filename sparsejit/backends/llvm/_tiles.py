@@ -1,0 +1,316 @@
+"""Register tiles: which loop nests add into a row that can stay in registers meanwhile.
+
+In: the loops of a function. Out: the nests, each a loop (over stored entries, say) that holds inner
+loops over a dense index, which update elements of arrays that depend on nothing inside but this
+index::
+
+    for p in A_pos[i] .. A_pos[i + 1] {
+      let k = A_crd[p]
+      for j in 0 .. n { C[i, j] += A_vals[p] * B[k, j] }
+    }
+
+Printed as it stands, each pass of the outer loop reads and writes the whole row of ``C``. Instead,
+a part of the row goes to vector registers, the outer loop runs, and the part goes back; part by
+part. Every element sees the same updates in the same order, so nothing is reassociated. Where the
+row is filled just before with a constant, that is what the registers start from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sparsejit.backends.llvm._reals import VECTOR_BINARY, VECTOR_UNARY
+from sparsejit.ir.loop_walk import all_expressions, all_statements, expr_dtype
+from sparsejit.ir.loops import (
+    Binary,
+    Cast,
+    Expr,
+    For,
+    If,
+    Let,
+    Lit,
+    Load,
+    Memref,
+    Search,
+    Select,
+    Stmt,
+    Store,
+    Unary,
+    Var,
+    While,
+)
+from sparsejit.ir.ops import BinaryOp, UnaryOp
+from sparsejit.ir.scalar import Const
+from sparsejit.ir.types import DType
+
+__all__ = ["Tile", "depends", "find_tiles"]
+
+_INTEGER_OPS = frozenset(
+    (
+        BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.AND, BinaryOp.OR, BinaryOp.XOR,
+        BinaryOp.MIN, BinaryOp.MAX, BinaryOp.FMIN, BinaryOp.FMAX, BinaryOp.LT, BinaryOp.LE,
+        BinaryOp.GT, BinaryOp.GE, BinaryOp.EQ, BinaryOp.NE,
+    )
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A nest: its inner loops by the name of their variable, their bounds and what they update.
+
+    ``targets`` are the updated arrays with all their indices but the last, which is the variable of
+    the inner loop; ``bits`` is the size of the widest element in the vectors. ``starts`` are the
+    constants that rows are filled with before, by the name of the array, and ``fills`` the loops
+    that do so, which are left out.
+    """
+
+    leaves: frozenset[str]
+    lower: Expr
+    upper: Expr
+    targets: tuple[tuple[Memref, tuple[Expr, ...]], ...]
+    bits: int
+    starts: tuple[tuple[str, Const], ...] = ()
+    fills: frozenset[str] = frozenset()
+
+
+def find_tiles(
+    body: Sequence[Stmt], roots: Mapping[str, str], units: frozenset[str]
+) -> dict[str, Tile]:
+    """Return the nests of a body, outermost first, by the name of their loop's variable.
+
+    ``roots`` name the array whose memory a view shows, ``units`` are the arrays whose elements lie
+    side by side along the last axis.
+    """
+    return dict(_tiles(body, roots, units))
+
+
+def _tiles(
+    body: Sequence[Stmt], roots: Mapping[str, str], units: frozenset[str]
+) -> Iterator[tuple[str, Tile]]:
+    for place, stmt in enumerate(body):
+        match stmt:
+            case For():
+                tile = _Nest(stmt, roots, units).tile()
+                if tile is not None:
+                    yield stmt.var.name, _with_starts(tile, body[:place])
+                else:
+                    yield from _tiles(stmt.body, roots, units)
+            case If(_, then, orelse):
+                yield from _tiles(then, roots, units)
+                yield from _tiles(orelse, roots, units)
+            case While(_, inner):
+                yield from _tiles(inner, roots, units)
+            case _:
+                pass
+
+
+def _with_starts(tile: Tile, before: Sequence[Stmt]) -> Tile:
+    """Note which rows are filled with a constant by the loops directly before the nest."""
+    starts: dict[str, Const] = {}
+    fills: set[str] = set()
+    for stmt in reversed(before):
+        match stmt:
+            case For(var, lower, upper, (Store(memref, (*row, last), Lit(const), None),)) if (
+                last == var
+                and (lower, upper) == (tile.lower, tile.upper)
+                and (memref, tuple(row)) in tile.targets
+                and memref.name not in starts
+            ):
+                starts[memref.name] = const
+                fills.add(var.name)
+            case _:
+                break
+    return replace(tile, starts=tuple(starts.items()), fills=frozenset(fills))
+
+
+def depends(expr: Expr, names: frozenset[str]) -> bool:
+    """Whether an expression uses one of these variables."""
+    return any(isinstance(part, Var) and part.name in names for part in all_expressions(expr))
+
+
+class _Nest:
+    """The question whether one loop is the outer loop of a nest."""
+
+    def __init__(self, loop: For, roots: Mapping[str, str], units: frozenset[str]) -> None:
+        self._loop = loop
+        self._roots = roots
+        self._units = units
+        self._inside = frozenset(
+            stmt.var.name
+            for stmt in (loop, *all_statements(loop.body))
+            if isinstance(stmt, Let | For)
+        )
+        self._leaves: list[For] = []
+
+    def tile(self) -> Tile | None:
+        loop = self._loop
+        if not self._is_plain(loop.body) or not self._leaves:
+            return None
+        first = self._leaves[0]
+        bounds = first.lower, first.upper
+        if any((leaf.lower, leaf.upper) != bounds for leaf in self._leaves):
+            return None
+        if any(depends(bound, self._inside) for bound in bounds):
+            return None
+        targets = self._targets()
+        if targets is None or not self._reads_others(targets):
+            return None
+        bits = self._bits()
+        if bits is None:
+            return None
+        names = frozenset(leaf.var.name for leaf in self._leaves)
+        return Tile(names, *bounds, tuple(targets), bits)
+
+    def _is_plain(self, body: Sequence[Stmt]) -> bool:
+        """Whether there is nothing but values, loops, branches and inner loops that update."""
+        for stmt in body:
+            match stmt:
+                case Let(_, _, False):
+                    pass
+                case For():
+                    if _is_leaf(stmt):
+                        self._leaves.append(stmt)
+                    elif not self._is_plain(stmt.body):
+                        return False
+                case If(_, then, orelse):
+                    if not self._is_plain(then) or not self._is_plain(orelse):
+                        return False
+                case _:
+                    return False
+        return True
+
+    def _targets(self) -> list[tuple[Memref, tuple[Expr, ...]]] | None:
+        """The updated rows: one of each array, the same throughout, each with elements in a row."""
+        found: dict[str, tuple[Memref, tuple[Expr, ...]]] = {}
+        for leaf in self._leaves:
+            for stmt in leaf.body:
+                if not isinstance(stmt, Store):
+                    continue
+                if stmt.indices[-1:] != (leaf.var,) or stmt.memref.name not in self._units:
+                    return None
+                row = stmt.memref, stmt.indices[:-1]
+                if any(depends(index, self._inside) for index in row[1]):
+                    return None
+                if found.setdefault(self._root(stmt.memref), row) != row:
+                    return None
+        return list(found.values())
+
+    def _root(self, memref: Memref) -> str:
+        return self._roots.get(memref.name, memref.name)
+
+    def _reads_others(self, targets: Sequence[tuple[Memref, tuple[Expr, ...]]]) -> bool:
+        """Whether no updated array is read in the nest."""
+        written = {self._root(memref) for memref, _ in targets}
+        statements = all_statements((self._loop,))
+        return not any(
+            self._root(part.memref if isinstance(part, Load) else part.coordinates) in written
+            for stmt in statements
+            for expr in _expressions(stmt)
+            for part in all_expressions(expr)
+            if isinstance(part, Load | Search)
+        )
+
+    def _bits(self) -> int | None:
+        """The bits of the widest element in vectors; None where something has no vector form."""
+        widest = 0
+        for leaf in self._leaves:
+            known = {leaf.var.name}
+            for stmt in leaf.body:
+                match stmt:
+                    case Let(var, value):
+                        bits = self._vector_bits(value, frozenset(known), leaf.var)
+                        known.add(var.name)
+                    case Store(memref, _, value, reduce):
+                        bits = self._vector_bits(value, frozenset(known), leaf.var)
+                        if reduce is None or not _has_vectors(reduce, memref.dtype):
+                            return None
+                        bits = None if bits is None else max(bits, _size(memref.dtype))
+                    case _:
+                        return None
+                if bits is None:
+                    return None
+                widest = max(widest, bits)
+        return widest
+
+    def _vector_bits(  # noqa: C901 - one case for each kind
+        self, expr: Expr, known: frozenset[str], var: Var
+    ) -> int | None:
+        """The bits of the widest vector in an expression of the inner loop, 0 where it has none."""
+        if not depends(expr, known):
+            return 0
+        dtype = expr_dtype(expr)
+        if dtype.is_complex or dtype is not dtype.compute:
+            return None
+        parts: tuple[Expr, ...]
+        match expr:
+            case Var():
+                return _size(dtype)
+            case Load(memref, indices):
+                *outer, last = indices
+                is_row = _is_step(last, var, known) and not any(
+                    depends(index, known) for index in outer
+                )
+                return _size(dtype) if is_row and memref.name in self._units else None
+            case Unary(op, operand, _):
+                if not _has_vectors(op, expr_dtype(operand)):
+                    return None
+                parts = (operand,)
+            case Binary(op, lhs, rhs, _):
+                if not _has_vectors(op, expr_dtype(lhs)):
+                    return None
+                parts = (lhs, rhs)
+            case Cast(operand, _):
+                parts = (operand,)
+            case Select(condition, then, orelse):
+                parts = (condition, then, orelse)
+            case _:
+                return None
+        found = [self._vector_bits(part, known, var) for part in parts]
+        return None if None in found else max(_size(dtype), *(bits or 0 for bits in found))
+
+
+def _expressions(stmt: Stmt) -> tuple[Expr, ...]:
+    match stmt:
+        case Let():
+            return (stmt.value,)
+        case Store():
+            return (*stmt.indices, stmt.value)
+        case For():
+            return stmt.lower, stmt.upper
+        case If():
+            return (stmt.condition,)
+        case _:
+            return ()
+
+
+def _is_leaf(loop: For) -> bool:
+    """Whether a loop updates elements, one in each array a pass, and does nothing else."""
+    stores = [stmt for stmt in loop.body if isinstance(stmt, Store)]
+    return bool(stores) and all(isinstance(stmt, Store | Let) for stmt in loop.body)
+
+
+def _is_step(index: Expr, var: Var, known: frozenset[str]) -> bool:
+    """Whether an index is the variable, or that far from something that stays."""
+    match index:
+        case Var():
+            return index == var
+        case Binary(BinaryOp.ADD, lhs, rhs, _):
+            sides = ((lhs, rhs), (rhs, lhs))
+            return any(one == var and not depends(other, known) for one, other in sides)
+        case _:
+            return False
+
+
+def _size(dtype: DType) -> int:
+    return dtype.bits
+
+
+def _has_vectors(op: BinaryOp | UnaryOp, dtype: DType) -> bool:
+    if dtype.is_complex or dtype is not dtype.compute:
+        return False
+    if dtype.is_float:
+        return op in VECTOR_UNARY or op in VECTOR_BINARY
+    if isinstance(op, UnaryOp):
+        return True
+    return op in _INTEGER_OPS
