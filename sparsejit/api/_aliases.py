@@ -7,7 +7,7 @@ is not behind the first assignment to the other may be copied, as NumPy would ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -227,7 +227,9 @@ def _overlap(
 ) -> bool:
     if not np.may_share_memory(one, two):
         return False
+    # NumPy's stub has the bounds 0 and -1 only; any count of candidates is allowed.
+    shares_memory: Callable[..., bool] = np.shares_memory
     try:
-        return bool(np.shares_memory(one, two, max_work=1000))  # type: ignore[arg-type]  # the stub knows two values only
+        return bool(shares_memory(one, two, max_work=1000))
     except np.exceptions.TooHardError:
         return True

@@ -18,13 +18,13 @@ from sparsejit.api._cache_key import argument_spec, operand_token
 from sparsejit.api._captures import Captures, read_captures
 from sparsejit.api._checks import check_output_positions, refuse_device_operands
 from sparsejit.api._options import JitOptions
-from sparsejit.api._program import Program, make_program
+from sparsejit.api._program import Program, make_program, shape_of
 from sparsejit.api._signature import Bound
 from sparsejit.api._storage import concrete
 from sparsejit.api._substitute import substitute
 from sparsejit.errors import UnsupportedError
 from sparsejit.pipeline import Pipeline
-from sparsejit.tensors import Operand, operand_of
+from sparsejit.tensors import Check, Operand, operand_of
 from sparsejit.trace import Slot, Traced, TraceOptions, trace
 
 __all__ = ["Call", "Prepared", "described", "prepare_call", "trace_call"]
@@ -55,15 +55,15 @@ class Prepared:
     token: Hashable
 
     @staticmethod
-    def of(value: object, check: str) -> Prepared:
+    def of(value: object, check: Check) -> Prepared:
         """Describe an object."""
         operand = described(value, check)
         return Prepared(value, operand, operand_token(operand))
 
 
-def described(value: Any, check: str) -> Operand:
+def described(value: Any, check: Check) -> Operand:
     """Return the operand of an object, as kernels take it."""
-    return concrete(operand_of(value, check))  # type: ignore[arg-type]  # checked when decorated
+    return concrete(operand_of(value, check))
 
 
 def prepare_call(
@@ -137,13 +137,9 @@ def _refuse_lost_captures(traced: Traced) -> None:
             return
         if is_last_try:
             raise UnsupportedError(
-                f"the function uses an array of shape {_shape(captured[lost[0]])} that it "
+                f"the function uses an array of shape {shape_of(captured[lost[0]])} that it "
                 "reaches neither through its arguments nor through a global, closure or attribute "
                 "name",
                 hint="pass it as an argument, so that later calls read it again",
             )
         gc.collect()
-
-
-def _shape(value: Any) -> tuple[int, ...]:
-    return tuple(value.shape)

@@ -28,7 +28,7 @@ from sparsejit.debug import logger
 from sparsejit.errors import TensorTypeError, VerificationError
 from sparsejit.explain import OperandNote, explain_text
 from sparsejit.pipeline import StageOptions, default_pipeline
-from sparsejit.tensors import Operand
+from sparsejit.tensors import Check, Operand
 from sparsejit.trace import is_tracing
 
 __all__ = ["BoundMethod", "CacheInfo", "CompiledFunction"]
@@ -305,7 +305,7 @@ def _fitting(programs: Any, call: Call) -> tuple[Program, list[int]] | None:
 
 
 def _with_constants(
-    call: Call, program: Program, check: str
+    call: Call, program: Program, check: Check
 ) -> tuple[list[Operand], list[object], list[str]]:
     """Return operands, objects and names, those of the trace's constants last."""
     constants = program.traced.captured

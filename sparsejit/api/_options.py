@@ -10,8 +10,10 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeVar
 
 from sparsejit.formats import Format
+from sparsejit.tensors import Check
 
 __all__ = [
     "PARALLELIZATIONS",
@@ -22,6 +24,8 @@ __all__ = [
     "wanted_target",
 ]
 
+_Name = TypeVar("_Name", bound=str)
+
 TARGETS = ("auto", "cpu", "cuda", "interpreter")
 PARALLELIZATIONS = (
     "none",
@@ -31,7 +35,7 @@ PARALLELIZATIONS = (
     "any-storage-any-loop",
 )
 _LIBRARY = ("auto", "never", "only")
-_CHECK = ("once", "always", "never")
+_CHECK: tuple[Check, ...] = ("once", "always", "never")
 
 
 class Transfer(Enum):
@@ -54,7 +58,7 @@ class JitOptions:
     static_argnames: tuple[str, ...]
     deterministic: bool
     reassociate: bool
-    check: str
+    check: Check
     cache: bool
 
 
@@ -101,9 +105,11 @@ def _listed(choices: Iterable[object]) -> str:
     return ", ".join(map(repr, choices))
 
 
-def _choice(name: str, value: object, choices: tuple[str, ...]) -> str:
-    if isinstance(value, str) and value in choices:
-        return value
+def _choice(name: str, value: object, choices: tuple[_Name, ...]) -> _Name:
+    if isinstance(value, str):
+        for choice in choices:
+            if value == choice:
+                return choice
     raise ValueError(f"{name} must be one of {_listed(choices)}, not {value!r}")
 
 

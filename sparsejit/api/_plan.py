@@ -14,6 +14,7 @@ import numpy as np
 
 from sparsejit.api._call import Prepared
 from sparsejit.api._flatten import is_array, like_container
+from sparsejit.tensors import Check
 
 if TYPE_CHECKING:
     from sparsejit.api._function import CompiledFunction
@@ -82,7 +83,7 @@ class Plan:
         self._fixed = {**self._fixed, **_fixed(fixed, self._function.options.check)}
 
 
-def _fixed(given: dict[str, Any], check: str) -> dict[str, _Fixed]:
+def _fixed(given: dict[str, Any], check: Check) -> dict[str, _Fixed]:
     """Copy and describe arguments; an object met twice is copied once."""
     memo: dict[int, Any] = {}
 

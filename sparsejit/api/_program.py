@@ -149,8 +149,13 @@ def make_program(
         Contractions.of_program(func, pipeline.stage_options.contractions is None),
         time.perf_counter() - started,
         integer_ranges(func, operands),
-        tuple(tuple(value.shape) for value in traced.captured),  # type: ignore[attr-defined]  # arrays
+        tuple(map(shape_of, traced.captured)),
     )
+
+
+def shape_of(captured: Any) -> tuple[int, ...]:
+    """Return the shape of what a function captured: an array of any library that has arrays."""
+    return tuple(captured.shape)
 
 
 def _refuse_generated_code(func: TensorFunc, loops: LoopFunc) -> None:

@@ -81,16 +81,18 @@ def _object(plan: ObjectPlan, tracers: Sequence[object]) -> object:
     else:
         try:
             made = copy.copy(original)
-        except Exception as error:  # whatever the class's own copying raises
+        except Exception as error:
+            # Copying runs the class's own code, which may raise anything.
             raise TraceError(
                 f"the arrays of a {type(original).__qualname__} cannot be traced, because "
                 f"copying it failed: {error}",
                 hint="pass the arrays as arguments",
             ) from error
     for name, item in plan.attributes.items():
-        value = substitute(item, tracers)
         if isinstance(item, FunctionPlan) and name not in getattr(original, "__dict__", {}):
-            value = types.MethodType(value, made)  # type: ignore[arg-type]  # a plan of a function
+            value: object = types.MethodType(_function(item, tracers), made)
+        else:
+            value = substitute(item, tracers)
         if isinstance(made, types.ModuleType):
             vars(made)[name] = value
         else:

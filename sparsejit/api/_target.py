@@ -9,11 +9,11 @@ has the generated Python compiled by Numba instead, to compare the two.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NoReturn
 
 from sparsejit.api._options import JitOptions, wanted_target
-from sparsejit.backends import BACKENDS, Backend
+from sparsejit.backends import BACKENDS, Backend, LlvmBackend, NumbaBackend
 from sparsejit.errors import DeviceError, UnsupportedError
 from sparsejit.runtime.probe import (
     NO_GPU_CODE,
@@ -71,8 +71,8 @@ def backend_of(target: Target, options: JitOptions) -> Backend | None:
         case "interpreter":
             return BACKENDS["interpreter"]
         case "cpu":
-            backend = BACKENDS[target.engine.lower()]
-            return backend if options.reassociate else replace(backend, reassociate=False)  # type: ignore[type-var]  # the table holds dataclasses
+            backend = LlvmBackend if target.engine == "LLVM" else NumbaBackend
+            return backend(reassociate=options.reassociate)
         case _:
             return None
 

@@ -11,10 +11,10 @@ from sparsejit.backends.base import Backend as Backend
 from sparsejit.backends.base import Kernel as Kernel
 from sparsejit.backends.base import KernelSource as KernelSource
 from sparsejit.backends.interpreter import InterpreterBackend
-from sparsejit.backends.llvm import LlvmBackend
-from sparsejit.backends.numba_cpu import NumbaBackend
+from sparsejit.backends.llvm import LlvmBackend as LlvmBackend
+from sparsejit.backends.numba_cpu import NumbaBackend as NumbaBackend
 
-__all__ = ["BACKENDS", "Backend", "Kernel", "KernelSource"]
+__all__ = ["BACKENDS", "Backend", "Kernel", "KernelSource", "LlvmBackend", "NumbaBackend"]
 
 BACKENDS: MappingProxyType[str, Backend] = MappingProxyType(
     {"interpreter": InterpreterBackend(), "llvm": LlvmBackend(), "numba": NumbaBackend()}

@@ -41,7 +41,8 @@ class DiskCache(NullCache):
             return None
         try:
             return _rebuild(target_context, *pickle.loads(payload))
-        except Exception as error:  # whatever Numba dislikes about an entry, compiling helps
+        except Exception as error:
+            # Unpickling and Numba raise anything over a damaged entry; compiling again is right.
             logger.warning("a cached kernel cannot be used and is compiled again: %s", error)
             return None
 
@@ -51,7 +52,8 @@ class DiskCache(NullCache):
             return
         try:
             payload = _dumps(data._reduce())
-        except Exception as error:  # not to be pickled: it is compiled in each process then
+        except Exception as error:
+            # Pickling raises many kinds. The kernel works, and each process compiles it.
             logger.warning("a kernel cannot be cached: %s", error)
             return
         write_entry(_KIND, self._entry(sig, data.codegen), payload)

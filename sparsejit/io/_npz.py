@@ -44,7 +44,7 @@ _DAMAGE = (
     OverflowError,
     MemoryError,
     OSError,  # a position before the begin of the file
-    NotImplementedError,
+    NotImplementedError,  # a compression or a version of the archive that zipfile does not know
     RuntimeError,  # a member marked as encrypted
 )
 

@@ -46,7 +46,7 @@ def numpy_dtype(dtype: DType) -> np.dtype[Any]:
     return made
 
 
-def constant(value: object, dtype: DType) -> Const:
+def constant(value: Any, dtype: DType) -> Const:
     """Return ``value`` (a Python or NumPy scalar) as a constant of ``dtype``, converted to it.
 
     >>> constant(0.1, DType.FLOAT32)
@@ -62,7 +62,7 @@ def constant(value: object, dtype: DType) -> Const:
         case complex() | np.complexfloating():
             return fold_cast(Const(complex(value), DType.COMPLEX128), dtype)
         case _:
-            return fold_cast(Const(float(value), DType.FLOAT64), dtype)  # type: ignore[arg-type]  # float() refuses what is no number
+            return fold_cast(Const(float(value), DType.FLOAT64), dtype)
 
 
 @cache

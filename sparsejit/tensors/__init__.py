@@ -11,6 +11,7 @@ from sparsejit.tensors._asarray import to_device as to_device
 from sparsejit.tensors._create import from_coo as from_coo
 from sparsejit.tensors._create import from_dense as from_dense
 from sparsejit.tensors._dtypes import VALUE_TYPES as VALUE_TYPES
+from sparsejit.tensors._interop import Check as Check
 from sparsejit.tensors._interop import describe as describe
 from sparsejit.tensors._interop import operand_of as operand_of
 from sparsejit.tensors._operand import Operand as Operand

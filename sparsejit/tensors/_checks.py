@@ -30,7 +30,7 @@ __all__ = ["check_array", "check_shape", "check_structure", "check_values"]
 _LARGEST_EXTENT = 2**63 - 1
 
 
-def check_shape(fmt: Format, shape: object) -> tuple[int, ...]:
+def check_shape(fmt: Format, shape: Any) -> tuple[int, ...]:
     """Return ``shape`` as a tuple of ints that fits the rank of ``fmt``.
 
     >>> from sparsejit.formats import CSR
@@ -39,7 +39,7 @@ def check_shape(fmt: Format, shape: object) -> tuple[int, ...]:
     """
     try:
         # What is no iterable raises TypeError like what is no integer.
-        extents = tuple(operator.index(extent) for extent in shape)  # type: ignore[attr-defined]
+        extents = tuple(operator.index(extent) for extent in shape)
     except TypeError:
         raise ValueError(f"shape must be a tuple of integers, not {shape!r}") from None
     if len(extents) != fmt.ndim:

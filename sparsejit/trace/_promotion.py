@@ -22,7 +22,7 @@ __all__ = ["can_cast", "converted", "dtype_of_numpy", "loop_dtypes", "result_dty
 _BY_NAME = {dtype.value: dtype for dtype in DType}
 
 
-def dtype_of_numpy(dtype: object) -> DType:
+def dtype_of_numpy(dtype: Any) -> DType:
     """Return the element type of a NumPy dtype (or what NumPy takes for one).
 
     Raises ``TensorTypeError`` for a type that tensors cannot have.
@@ -31,7 +31,7 @@ def dtype_of_numpy(dtype: object) -> DType:
     DType.FLOAT32
     """
     try:
-        wanted = np.dtype(dtype)  # type: ignore[call-overload]  # it refuses others
+        wanted = np.dtype(dtype)
     except TypeError as error:
         raise TensorTypeError(str(error), location=caller()) from None
     found = _BY_NAME.get(wanted.name)

@@ -192,10 +192,10 @@ def given_extent(trace: Trace, extent: Any, what: str) -> AffineExpr:
 def reshape(a: Any, *shape: Any, order: str = "C", copy: Any = None) -> Any:
     """``np.reshape``: a view of a dense array, a copy of a sparse one."""
     trace = require_trace("reshape")
-    array = as_array(trace, a)
+    array: Any = as_array(trace, a)
     given = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
     if order == "F":
-        return reshape(array.T, tuple(given)[::-1]).T  # type: ignore[attr-defined]  # a tracer
+        return reshape(array.T, tuple(given)[::-1]).T
     if order != "C" or copy is not None:
         raise UnsupportedError(
             f"reshape with {'copy=' if order == 'C' else f'order={order!r}'} is not built",

@@ -288,7 +288,8 @@ def _strongest(guards: Sequence[AffineExpr]) -> tuple[AffineExpr, ...]:
 
 
 def _content(content: Any) -> Value:
-    return content.view.value  # type: ignore[no-any-return]  # the state after Materialize
+    value: Value = content.view.value  # the state after Materialize
+    return value
 
 
 def _needed(ops: Sequence[Op], needed: set[str]) -> tuple[Op, ...]:

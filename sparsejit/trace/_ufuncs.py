@@ -142,7 +142,7 @@ def _checked_power(base: Pointwise, exponent: Pointwise) -> tuple[Pointwise, Poi
             reasons=("its type depends on the exponent's sign, known only at run time",),
             location=caller(),
         )
-    if const is None or const.value >= 0:  # type: ignore[operator]  # of an integer type
+    if const is None or const.value.real >= 0:
         return base, exponent
     if base.weak and exponent.weak:
         return replace(cast(base, DType.FLOAT64), weak=True), exponent

@@ -19,6 +19,7 @@ from sparsejit.backends.llvm._functions import Functions
 from sparsejit.backends.llvm._options import CodeOptions
 from sparsejit.backends.llvm._statements import Statements
 from sparsejit.backends.llvm._text import Builder, Module, Value, integer
+from sparsejit.backends.llvm._text_values import Callee
 from sparsejit.backends.llvm._tiles import Tile, find_tiles
 from sparsejit.backends.llvm._types import in_register
 from sparsejit.ir.loop_walk import (
@@ -147,12 +148,12 @@ class _ModuleWriter:
         )
         self._write_loops(Builder(loops))
         outer = self._module.define(entry, "i32", ["ptr"], is_internal=False, suffix="nounwind")
-        self._write_entry(Builder(outer), loops.callee.operands)
+        self._write_entry(Builder(outer), loops.callee)
         return Emitted(self._module.text(), self._module.external)
 
     # ------------------------------------------------------------ the entry
 
-    def _write_entry(self, b: Builder, kinds: Sequence[str]) -> None:
+    def _write_entry(self, b: Builder, loops: Callee) -> None:
         (block,) = b.function.params
         operands: list[Value] = []
         place = 0
@@ -166,7 +167,7 @@ class _ModuleWriter:
                     operands += self._fields(b, b.load(where, "ptr", 8), param)
                     place += 1
         operands.append(b.offset(block, 8 * place))
-        b.ret(b.call(self._module.defined("loops"), operands))  # type: ignore[arg-type]  # it was defined
+        b.ret(b.call(loops, operands))
         b.finish()
 
     def _fields(self, b: Builder, array: Value, memref: Memref) -> list[Value]:
