@@ -81,8 +81,7 @@ def _object(plan: ObjectPlan, tracers: Sequence[object]) -> object:
     else:
         try:
             made = copy.copy(original)
-        except Exception as error:
-            # Copying runs the class's own code, which may raise anything.
+        except Exception as error:  # copying runs the class's own code, which may raise anything
             raise TraceError(
                 f"the arrays of a {type(original).__qualname__} cannot be traced, because "
                 f"copying it failed: {error}",

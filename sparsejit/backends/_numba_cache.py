@@ -41,8 +41,7 @@ class DiskCache(NullCache):
             return None
         try:
             return _rebuild(target_context, *pickle.loads(payload))
-        except Exception as error:
-            # Unpickling and Numba raise anything over a damaged entry; compiling again is right.
+        except Exception as error:  # a damaged entry may raise anything; it is compiled again
             logger.warning("a cached kernel cannot be used and is compiled again: %s", error)
             return None
 
@@ -52,8 +51,7 @@ class DiskCache(NullCache):
             return
         try:
             payload = _dumps(data._reduce())
-        except Exception as error:
-            # Pickling raises many kinds. The kernel works, and each process compiles it.
+        except Exception as error:  # pickling raises many kinds; each process compiles it then
             logger.warning("a kernel cannot be cached: %s", error)
             return
         write_entry(_KIND, self._entry(sig, data.codegen), payload)

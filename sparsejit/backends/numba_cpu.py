@@ -77,8 +77,7 @@ class NumbaKernel:
         try:
             with _COMPILING:
                 self._dispatcher.compile(tuple(map(typeof, arguments)))
-        except Exception as error:
-            # Numba's passes raise its own errors and Python's; all say that it refused the text.
+        except Exception as error:  # Numba raises its own errors and Python's: it refused the text
             raise BackendError(
                 f"Numba cannot compile '{self._source.entry}': {_first_lines(error)}",
                 hint=f"this is a bug of sparsejit; please report it with the source:\n"
