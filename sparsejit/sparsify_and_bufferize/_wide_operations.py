@@ -35,6 +35,7 @@ from sparsejit.ir.tensor import Empty, Generic, Op, TensorFunc, Value
 from sparsejit.ir.types import IteratorType, TensorType
 from sparsejit.ir.walk import map_ops
 from sparsejit.sparsify_and_bufferize._iteration_lattice import MAX_ITERATORS
+from sparsejit.sparsify_and_bufferize._rewriting import renumbering
 
 __all__ = ["split_wide_operations"]
 
@@ -140,7 +141,7 @@ def _parted(op: Generic, fresh: Callable[[], str]) -> tuple[Empty, Generic, Gene
         (*maps, identity_map(len(loops))),
         (IteratorType.PARALLEL,) * len(loops),
         shape,
-        map_leaves(expr, _renumbered(number, number_of)),
+        map_leaves(expr, renumbering(number, number_of)),
         op.location,
     )
     return empty, made, _over_part(op, expr, result, loops)
@@ -158,7 +159,7 @@ def _over_part(op: Generic, expr: ScalarExpr, part: Value, loops: list[int]) -> 
         op,
         inputs=(*(op.inputs[k] for k in kept), part),
         indexing_maps=(*(op.indexing_maps[k] for k in kept), loop_map, op.indexing_maps[-1]),
-        body=map_leaves(rest, _renumbered(number, {})),
+        body=map_leaves(rest, renumbering(number, {})),
     )
 
 
@@ -181,23 +182,6 @@ def _replaced(body: ScalarExpr, expr: ScalarExpr) -> ScalarExpr:
             return Select(*parts)
         case _:
             return body
-
-
-def _renumbered(
-    operands: dict[int, int], loops: dict[int, int]
-) -> Callable[[ScalarExpr], ScalarExpr]:
-    def change(leaf: ScalarExpr) -> ScalarExpr:
-        match leaf:
-            case Arg(index):
-                return Arg(operands[index])
-            case Stored(index):
-                return Stored(operands[index])
-            case Coordinate(loop):
-                return Coordinate(loops.get(loop, loop))
-            case _:
-                return leaf
-
-    return change
 
 
 def _best_part(op: Generic) -> tuple[ScalarExpr, Missing] | None:
