@@ -43,6 +43,7 @@ from sparsejit.ir.tensor import (
     Materialize,
     Op,
     Pad,
+    PlainOp,
     Reshape,
     TensorFunc,
     Value,
@@ -89,37 +90,6 @@ def evaluate_reference(
     with np.errstate(all="ignore"):
         _Run(values, dict(enumerate(symbols[: func.num_extents]))).block(func.ops)
     return tuple(values[result.name] for result in func.results)
-
-
-_Plain = (
-    Generic
-    | Convert
-    | Empty
-    | AllocTensor
-    | Insert
-    | ExtractSlice
-    | InsertSlice
-    | Reshape
-    | Concat
-    | Pad
-    | Materialize
-)
-
-
-Simple = (
-    Generic
-    | Convert
-    | Empty
-    | AllocTensor
-    | Insert
-    | ExtractSlice
-    | InsertSlice
-    | Reshape
-    | Concat
-    | Pad
-    | Materialize
-)
-"""The operations without blocks."""
 
 
 class _Run:
@@ -170,7 +140,7 @@ class _Run:
             self.block(op.body)
             self.rename(op.yields, op.results)
 
-    def one(self, op: Simple) -> Masked:  # noqa: C901 - one case for each kind
+    def one(self, op: PlainOp) -> Masked:  # noqa: C901 - one case for each kind
         match op:
             case Generic():
                 return _generic(op, self)

@@ -10,30 +10,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsejit.backends.python_source import result_arrays
 from sparsejit.errors import TensorTypeError
+from sparsejit.ir.fold import numpy_dtype
+from sparsejit.ir.loop_walk import result_memrefs
 from sparsejit.ir.loops import LoopFunc, Memref, Var
 from sparsejit.ir.types import DType
 
-__all__ = ["Signature", "numpy_dtype", "signature_of"]
+__all__ = ["Signature", "signature_of"]
 
-_HALVES = {
-    DType.FLOAT16: np.dtype(np.float16),
-    DType.BFLOAT16: np.dtype(ml_dtypes.bfloat16),
-}
-
-
-def numpy_dtype(dtype: DType) -> np.dtype[Any]:
-    """Return the NumPy dtype of an element type.
-
-    >>> numpy_dtype(DType.BFLOAT16).itemsize
-    2
-    """
-    return _HALVES.get(dtype) or np.dtype(dtype.value)
+_HALVES = frozenset((DType.FLOAT16, DType.BFLOAT16))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +55,7 @@ class Signature:
 
 def signature_of(func: LoopFunc) -> Signature:
     """Return the signature of a kernel of ``func``."""
-    dtypes = [memref.dtype for memref in result_arrays(func)]
+    dtypes = [memref.dtype for memref in result_memrefs(func)]
     has_half = any(dtype in _HALVES for dtype in dtypes)
     converters = tuple(map(_converter, func.params))
     return Signature(converters, tuple(map(numpy_dtype, dtypes)), has_half)

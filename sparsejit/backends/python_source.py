@@ -27,27 +27,23 @@ from sparsejit.backends._expressions import array_index, constant, expression, t
 from sparsejit.backends._layout import WIDTH, Atom, Call, Index, Infix, Node, Slice, flat, layout
 from sparsejit.backends._names import IMPORTED_FROM_NUMPY, fresh_name, python_names
 from sparsejit.backends.base import KernelSource
-from sparsejit.ir.loop_walk import all_statements, memrefs_defined
+from sparsejit.ir.loop_walk import all_statements, memrefs_defined, result_memrefs
 from sparsejit.ir.loops import (
     Alloc,
     Assemble,
     Assign,
     Copy,
     Dealloc,
-    DenseResult,
     Expr,
     For,
     If,
     Let,
     Lit,
     LoopFunc,
-    Memref,
-    ParamResult,
     Push,
     Scan,
     Sort,
     SortPrefix,
-    SparseResult,
     Stmt,
     Store,
     Trim,
@@ -58,7 +54,7 @@ from sparsejit.ir.loops import (
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.types import DType
 
-__all__ = ["emit_python", "result_arrays"]
+__all__ = ["emit_python"]
 
 _AUGMENTED = {BinaryOp.ADD: "+=", BinaryOp.SUB: "-=", BinaryOp.MUL: "*="}
 
@@ -68,7 +64,7 @@ def emit_python(func: LoopFunc) -> KernelSource:
 
     Raises ``UnsupportedError`` for an operation that has no meaning on its dtype.
 
-    >>> from sparsejit.ir.loops import DimOf
+    >>> from sparsejit.ir.loops import DenseResult, DimOf
     >>> x, y = Memref("x", DType.FLOAT64, 1), Memref("y", DType.FLOAT64, 1)
     >>> fill = Alloc(y, (DimOf(x, 0),))
     >>> print(emit_python(LoopFunc("copied", (x,), (fill, Copy(y, x)), (DenseResult(y),))).text)
@@ -84,29 +80,13 @@ def emit_python(func: LoopFunc) -> KernelSource:
     """
     writer = _Writer(func)
     writer.block(func.body)
-    returned = tuple(Atom(writer.names[memref.name]) for memref in result_arrays(func))
+    returned = tuple(Atom(writer.names[memref.name]) for memref in result_memrefs(func))
     writer.assign("return", Call("", returned), "")
     entry = fresh_name(func.name, writer.names.values())
     parameters = [writer.names[param.name] for param in func.params]
     head = _signature(entry, parameters)
     body = "\n".join((head, *writer.lines)) + "\n"
     return KernelSource(entry, f"{_imports(body)}\n\n{body}" if _imports(body) else body, func)
-
-
-def result_arrays(func: LoopFunc) -> tuple[Memref, ...]:
-    """Return the memrefs that a kernel of ``func`` returns, in order."""
-    arrays: list[Memref] = []
-    for result in func.results:
-        match result:
-            case DenseResult(memref):
-                arrays.append(memref)
-            case SparseResult(_, _, _, buffers):
-                arrays.extend(buffers)
-            case ParamResult():
-                pass
-            case _:
-                assert_never(result)
-    return tuple(arrays)
 
 
 def _signature(entry: str, parameters: Sequence[str]) -> str:

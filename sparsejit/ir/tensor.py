@@ -29,6 +29,7 @@ __all__ = [
     "Materialize",
     "Op",
     "Pad",
+    "PlainOp",
     "Reshape",
     "TensorFunc",
     "Value",
@@ -237,7 +238,7 @@ class If:
     location: Location | None = None
 
 
-Op = (
+PlainOp = (
     Generic
     | Convert
     | Empty
@@ -249,10 +250,10 @@ Op = (
     | Concat
     | Pad
     | Materialize
-    | For
-    | While
-    | If
 )
+"""The operations without blocks."""
+
+Op = PlainOp | For | While | If
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ import pytest
 from numpy.typing import NDArray
 
 from sparsejit.backends import BACKENDS, support
-from sparsejit.backends._arguments import numpy_dtype
 from sparsejit.backends.numba_cpu import jitted_support
+from sparsejit.ir.fold import numpy_dtype
 from sparsejit.ir.loops import Cast, DimOf, For, Load, LoopFunc, Memref, Store
 from sparsejit.ir.types import INDEX, DType
 from tests.backends.loop_writing import function, index, memref, run, var

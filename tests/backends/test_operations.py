@@ -16,10 +16,9 @@ import pytest
 from numpy.typing import NDArray
 
 from sparsejit.backends import BACKENDS
-from sparsejit.backends._arguments import numpy_dtype
 from sparsejit.backends._spellings import is_legal_binary, is_legal_unary
 from sparsejit.errors import UnsupportedError
-from sparsejit.ir.fold import applies
+from sparsejit.ir.fold import applies, numpy_dtype
 from sparsejit.ir.loops import Binary, DimOf, Expr, For, Let, Load, LoopFunc, Memref, Store, Unary
 from sparsejit.ir.ops import BinaryOp, ResultKind, UnaryOp
 from sparsejit.ir.types import INDEX, DType

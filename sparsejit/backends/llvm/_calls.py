@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsejit.backends._arguments import numpy_dtype
 from sparsejit.backends.llvm._arrays import Layout
 from sparsejit.backends.llvm._module import OBJECT_HEAD, owned_roots, preallocated, result_roots
 from sparsejit.errors import TensorTypeError
+from sparsejit.ir.fold import numpy_dtype
 from sparsejit.ir.loops import Binary, Expr, Lit, LoopFunc, Memref, Var
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.types import DType
