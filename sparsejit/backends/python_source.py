@@ -64,7 +64,7 @@ def emit_python(func: LoopFunc) -> KernelSource:
 
     Raises ``UnsupportedError`` for an operation that has no meaning on its dtype.
 
-    >>> from sparsejit.ir.loops import DenseResult, DimOf
+    >>> from sparsejit.ir.loops import DenseResult, DimOf, Memref
     >>> x, y = Memref("x", DType.FLOAT64, 1), Memref("y", DType.FLOAT64, 1)
     >>> fill = Alloc(y, (DimOf(x, 0),))
     >>> print(emit_python(LoopFunc("copied", (x,), (fill, Copy(y, x)), (DenseResult(y),))).text)
