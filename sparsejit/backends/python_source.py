@@ -27,6 +27,8 @@ from sparsejit.backends._expressions import array_index, constant, expression, t
 from sparsejit.backends._layout import WIDTH, Atom, Call, Index, Infix, Node, Slice, flat, layout
 from sparsejit.backends._names import IMPORTED_FROM_NUMPY, fresh_name, python_names
 from sparsejit.backends.base import KernelSource
+from sparsejit.ir.device_statements import Launch, LibraryCall, ReadBack
+from sparsejit.ir.host_form import host_form
 from sparsejit.ir.loop_walk import all_statements, memrefs_defined, result_memrefs
 from sparsejit.ir.loops import (
     Alloc,
@@ -78,6 +80,7 @@ def emit_python(func: LoopFunc) -> KernelSource:
         return (y,)
     <BLANKLINE>
     """
+    func = host_form(func)
     writer = _Writer(func)
     writer.block(func.body)
     returned = tuple(Atom(writer.names[memref.name]) for memref in result_memrefs(func))
@@ -181,6 +184,8 @@ class _Writer:
                 self.push(stmt)
             case Copy() | Scan() | Trim() | Sort() | SortPrefix() | Assemble():
                 self.whole_arrays(stmt)
+            case Launch() | ReadBack() | LibraryCall():
+                raise AssertionError("the function is in host form")
             case _:
                 assert_never(stmt)
 

@@ -10,6 +10,14 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from sparsejit.formats import Format
+from sparsejit.ir.device_statements import (
+    DenseMatrix,
+    Launch,
+    LibraryCall,
+    ReadBack,
+    Schedule,
+    SparseMatrix,
+)
 from sparsejit.ir.fold import applies
 from sparsejit.ir.loop_walk import expr_dtype
 from sparsejit.ir.loops import (
@@ -168,8 +176,52 @@ def broken_stmt(stmt: Stmt) -> Iterator[str]:  # noqa: C901 - one case for each 
             yield from _is(count, INDEX, "a count")
         case Assemble():
             yield from _assemble(stmt)
+        case Launch() | ReadBack() | LibraryCall():
+            yield from _device_statement(stmt)
         case _:
             assert_never(stmt)
+
+
+def _device_statement(stmt: Launch | ReadBack | LibraryCall) -> Iterator[str]:
+    match stmt:
+        case Launch(kernel, schedule, body):
+            if schedule is not Schedule.ONE_THREAD and not _is_one_parallel_loop(body):
+                yield f"{kernel} runs many threads and is not one parallel loop"
+        case ReadBack(var, memref, indices):
+            yield from _indices(memref, indices)
+            if memref.dtype is not var.dtype:
+                yield f"{var.name} is {var.dtype.value}, not {memref.dtype.value}"
+        case LibraryCall():
+            for operand in (*stmt.inputs, stmt.output):
+                yield from _library_operand(operand)
+        case _:
+            assert_never(stmt)
+
+
+def _is_one_parallel_loop(body: Sequence[Stmt]) -> bool:
+    *before, last = body or (None,)
+    return (
+        isinstance(last, For)
+        and last.parallel
+        and all(isinstance(stmt, Let) and not stmt.mutable for stmt in before)
+    )
+
+
+def _library_operand(operand: SparseMatrix | DenseMatrix) -> Iterator[str]:
+    match operand:
+        case SparseMatrix(layout, extents, buffers):
+            if len(extents) not in (2, 3):
+                yield f"a {layout.value} matrix has {len(extents)} extents"
+            for extent in extents:
+                yield from _is(extent, INDEX, f"an extent of a {layout.value} matrix")
+            for buffer in buffers[:-1]:
+                if not buffer.dtype.is_integer:
+                    yield f"{buffer.name} holds {buffer.dtype.value}, no indices"
+        case DenseMatrix(memref):
+            if memref.rank not in (1, 2, 3):
+                yield f"{memref.name} of rank {memref.rank} is no matrix"
+        case _:
+            assert_never(operand)
 
 
 def _same_dtype(one: Memref, other: Memref) -> Iterator[str]:

@@ -20,6 +20,13 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from sparsejit.affine import expr_text
+from sparsejit.ir.device_statements import (
+    DenseMatrix,
+    Launch,
+    LibraryCall,
+    ReadBack,
+    SparseMatrix,
+)
 from sparsejit.ir.loops import (
     Alloc,
     Assemble,
@@ -150,6 +157,8 @@ def _simple(stmt: Stmt) -> str:
             return f"{memref.name}{_list(indices)}{equals} {print_expr(value)}"
         case Push(memref, count, value):
             return f"push {memref.name}[{print_expr(count)}] = {print_expr(value)}"
+        case ReadBack(var, memref, indices):
+            return f"read back {var.name} = {memref.name}{_list(indices)}"
         case _:
             return _whole_array(stmt)
 
@@ -204,6 +213,10 @@ def print_body(body: Sequence[Stmt]) -> list[str]:
                 if orelse:
                     lines.pop()
                     lines.extend(_block("} else", orelse))
+            case Launch(kernel, schedule, inner):
+                lines.extend(_block(f"launch {kernel}, {schedule.value},", inner))
+            case LibraryCall():
+                lines.extend(_block(f"{_library_head(stmt)} otherwise", stmt.otherwise))
             case _:
                 lines.append(_simple(stmt))
     return lines
@@ -219,6 +232,25 @@ def _for_head(stmt: For) -> str:
     if not stmt.reductions:
         return head
     return f"{head} reduce({', '.join(f'{v.name}: {op.info.symbol}' for v, op in stmt.reductions)})"
+
+
+def _library_head(stmt: LibraryCall) -> str:
+    inputs = ", ".join(map(_library_operand, stmt.inputs))
+    scale = f"alpha {print_expr(stmt.alpha)} beta {print_expr(stmt.beta)}"
+    return f"library {stmt.op.value} {_library_operand(stmt.output)} from {inputs} {scale}"
+
+
+def _library_operand(operand: SparseMatrix | DenseMatrix) -> str:
+    turned = ".T" if operand.is_transposed else ""
+    match operand:
+        case DenseMatrix(memref):
+            return f"{memref.name}{turned}"
+        case SparseMatrix(layout, extents, buffers, block):
+            size = f"({block[0]}, {block[1]})" if block != (1, 1) else ""
+            arrays = ", ".join(buffer.name for buffer in buffers)
+            return f"{layout.value}{size}{_list(extents)}({arrays}){turned}"
+        case _:
+            assert_never(operand)
 
 
 def _parameter(param: Memref | Var) -> str:

@@ -11,6 +11,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import assert_never
 
+from sparsejit.ir.device_statements import (
+    DenseMatrix,
+    Launch,
+    LibraryCall,
+    ReadBack,
+    SparseMatrix,
+)
 from sparsejit.ir.loops import (
     Alloc,
     Assemble,
@@ -52,10 +59,12 @@ __all__ = [
     "all_statements",
     "blocks",
     "children",
+    "exported",
     "expr_dtype",
     "expressions",
     "free_memrefs",
     "free_vars",
+    "library_memrefs",
     "map_body",
     "map_expr",
     "memrefs",
@@ -133,19 +142,49 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:  # noqa: C901 - one case for ea
             return (*stmt.extents, stmt.count)
         case Assemble():
             return (*stmt.level_extents, stmt.count)
+        case Launch():
+            return ()
+        case ReadBack():
+            return stmt.indices
+        case LibraryCall():
+            return (*_library_extents(stmt), stmt.alpha, stmt.beta)
         case _:
             assert_never(stmt)
+
+
+def _library_extents(stmt: LibraryCall) -> tuple[Expr, ...]:
+    operands = (*stmt.inputs, stmt.output)
+    found = (operand.extents for operand in operands if isinstance(operand, SparseMatrix))
+    return tuple(extent for extents in found for extent in extents)
+
+
+def library_memrefs(operand: SparseMatrix | DenseMatrix) -> tuple[Memref, ...]:
+    """Return the memrefs of an operand of a library call."""
+    match operand:
+        case SparseMatrix():
+            return operand.buffers
+        case DenseMatrix(memref):
+            return (memref,)
+        case _:
+            assert_never(operand)
 
 
 def blocks(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
     """Return the blocks of statements directly in ``stmt``."""
     match stmt:
-        case For() | While():
+        case For() | While() | Launch():
             return (stmt.body,)
         case If():
             return stmt.then, stmt.orelse
+        case LibraryCall():
+            return (stmt.otherwise,)
         case _:
             return ()
+
+
+def exported(stmt: Stmt) -> tuple[Memref, ...]:
+    """Return the memrefs that a block of ``stmt`` introduces and that are known behind it."""
+    return stmt.targets if isinstance(stmt, LibraryCall) else ()
 
 
 def all_statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
@@ -176,11 +215,14 @@ def memrefs_written(stmt: Stmt) -> tuple[Memref, ...]:
             return (stmt.memref,)
         case Copy():
             return (stmt.target,)
+        case LibraryCall():
+            new = {target.name for target in stmt.targets}
+            return tuple(m for m in library_memrefs(stmt.output) if m.name not in new)
         case _:
             return ()
 
 
-def _memrefs_read(stmt: Stmt) -> Iterator[Memref]:
+def _memrefs_read(stmt: Stmt) -> Iterator[Memref]:  # noqa: C901 - one case for each kind
     match stmt:
         case Copy() | View():
             yield stmt.source
@@ -189,8 +231,11 @@ def _memrefs_read(stmt: Stmt) -> Iterator[Memref]:
         case Assemble():
             yield from stmt.coordinates
             yield stmt.values
-        case Dealloc():
+        case Dealloc() | ReadBack():
             yield stmt.memref
+        case LibraryCall():
+            for operand in stmt.inputs:
+                yield from library_memrefs(operand)
         case _:
             pass
     for outer in expressions(stmt):
@@ -234,7 +279,7 @@ def free_vars(body: Iterable[Stmt]) -> tuple[Var, ...]:
         for expr in used:
             if isinstance(expr, Var) and expr.name not in defined:
                 found.setdefault(expr.name, expr)
-        if isinstance(stmt, Let | For):
+        if isinstance(stmt, Let | For | ReadBack):
             defined.add(stmt.var.name)
     return tuple(found.values())
 
@@ -279,7 +324,9 @@ def map_expr(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
             assert_never(expr)
 
 
-def _map_simple(stmt: Stmt, walk: Callable[[Expr], Expr]) -> Stmt:
+def _map_simple(  # noqa: C901 - one case for each kind
+    stmt: Stmt, walk: Callable[[Expr], Expr]
+) -> Stmt:
     """Rebuild a statement without blocks."""
 
     def all_of(exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -303,8 +350,30 @@ def _map_simple(stmt: Stmt, walk: Callable[[Expr], Expr]) -> Stmt:
         case Assemble():
             extents = all_of(stmt.level_extents)
             return replace(stmt, level_extents=extents, count=walk(stmt.count))
+        case ReadBack():
+            return replace(stmt, indices=all_of(stmt.indices))
         case _:
             return stmt
+
+
+def _map_library(
+    stmt: LibraryCall, walk: Callable[[Expr], Expr], otherwise: tuple[Stmt, ...]
+) -> LibraryCall:
+    """Rebuild a library call around its rebuilt ``otherwise``."""
+
+    def operand(old: SparseMatrix | DenseMatrix) -> SparseMatrix | DenseMatrix:
+        if isinstance(old, DenseMatrix):
+            return old
+        return replace(old, extents=tuple(map(walk, old.extents)))
+
+    return replace(
+        stmt,
+        inputs=tuple(map(operand, stmt.inputs)),
+        output=operand(stmt.output),
+        alpha=walk(stmt.alpha),
+        beta=walk(stmt.beta),
+        otherwise=otherwise,
+    )
 
 
 def map_body(
@@ -335,6 +404,10 @@ def map_body(
                 rebuilt = While(walk(stmt.condition), block(stmt.body))
             case If():
                 rebuilt = If(walk(stmt.condition), block(stmt.then), block(stmt.orelse))
+            case Launch():
+                rebuilt = replace(stmt, body=block(stmt.body))
+            case LibraryCall():
+                rebuilt = _map_library(stmt, walk, block(stmt.otherwise))
             case _:
                 rebuilt = _map_simple(stmt, walk)
         made.extend(change_stmt(rebuilt))

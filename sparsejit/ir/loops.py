@@ -13,6 +13,7 @@ from enum import Enum
 
 from sparsejit.affine import AffineExpr
 from sparsejit.formats import Format
+from sparsejit.ir.device_statements import Launch, LibraryCall, ReadBack
 from sparsejit.ir.facts import Fact
 from sparsejit.ir.ops import BinaryOp, UnaryOp
 from sparsejit.ir.scalar import Const
@@ -358,6 +359,9 @@ Stmt = (
     | Sort
     | SortPrefix
     | Assemble
+    | Launch
+    | ReadBack
+    | LibraryCall
 )
 
 

@@ -14,11 +14,13 @@ from sparsejit.affine import dims_of
 from sparsejit.errors import VerificationError
 from sparsejit.ir._loop_types import broken_expr, broken_stmt, num_buffers
 from sparsejit.ir._ownership import broken_ownership
+from sparsejit.ir.device_statements import ReadBack
 from sparsejit.ir.loop_printing import print_loops
 from sparsejit.ir.loop_walk import (
     all_expressions,
     all_statements,
     blocks,
+    exported,
     expressions,
     memrefs,
     memrefs_defined,
@@ -55,7 +57,7 @@ def _names_are_introduced_once(func: LoopFunc) -> Iterator[str]:
 
 def _introduced(stmt: Stmt) -> tuple[Memref | Var, ...]:
     """The names that are known after ``stmt`` (of a loop: inside it)."""
-    return (stmt.var,) if isinstance(stmt, Let | For) else memrefs_defined(stmt)
+    return (stmt.var,) if isinstance(stmt, Let | For | ReadBack) else memrefs_defined(stmt)
 
 
 @dataclass(slots=True)
@@ -94,6 +96,9 @@ def _check_block(body: Sequence[Stmt], scope: _Scope) -> Iterator[str]:
             if isinstance(stmt, For):
                 inside.known[stmt.var.name] = stmt.var
             yield from _check_block(inner, inside)
+            for memref in exported(stmt):
+                yield from inside.take(memref)
+                scope.known[memref.name] = memref
         if not isinstance(stmt, For):
             scope.known.update((name.name, name) for name in _introduced(stmt))
 

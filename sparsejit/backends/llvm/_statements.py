@@ -20,6 +20,7 @@ from sparsejit.backends.llvm._tile_printing import TilePrinter
 from sparsejit.backends.llvm._tiles import Tile
 from sparsejit.backends.llvm._types import in_register
 from sparsejit.errors import UnsupportedError
+from sparsejit.ir.device_statements import Launch, LibraryCall, ReadBack
 from sparsejit.ir.loops import (
     Alloc,
     Assemble,
@@ -146,6 +147,8 @@ class Statements:
                 self._if(stmt)
             case Sort() | Scan() | Assemble():
                 raise AssertionError("the function was expanded")
+            case Launch() | ReadBack() | LibraryCall():
+                raise AssertionError("the function is in host form")
             case _:
                 assert_never(stmt)
 
