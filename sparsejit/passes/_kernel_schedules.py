@@ -1,0 +1,125 @@
+"""Schedules of kernels: what the shape of a loop nest offers, and which schedule to take.
+
+In: a parallel loop. Out: its ``KernelShape``, plain facts; and from these, and from what is known
+of the operands, a ``Schedule``. The choice is a policy: ``outline_kernels`` takes another one as an
+argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sparsejit.ir.device_statements import Schedule
+from sparsejit.ir.loop_uses import is_pure, variables
+from sparsejit.ir.loop_walk import all_statements, expressions
+from sparsejit.ir.loops import Assign, Binary, For, If, Let, Stmt, Var
+
+__all__ = [
+    "ChooseSchedule",
+    "KernelShape",
+    "is_reduction_loop",
+    "reductions_of",
+    "schedule_by_structure",
+    "shape_of",
+]
+
+_ENTRIES_FOR_A_WARP = 12.0
+"""A warp a row pays from about this many entries a row; a third of its lanes have work then."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelShape:
+    """What the parallel loop of a kernel has inside.
+
+    ``has_parallel`` says that there is a parallel loop, ``has_reduction`` one that only reduces
+    into a variable, ``walks_storage`` one whose bounds are read from storage;
+    ``entries_per_iteration`` is how many passes such a loop makes on average, where that is known.
+    """
+
+    has_parallel: bool
+    has_reduction: bool
+    walks_storage: bool
+    entries_per_iteration: float | None = None
+
+
+ChooseSchedule = Callable[[KernelShape], Schedule]
+
+
+def schedule_by_structure(shape: KernelShape) -> Schedule:
+    """Return the schedule that suits a shape: the lanes of a warp share inner loops.
+
+    >>> schedule_by_structure(KernelShape(False, False, False))
+    Schedule.THREAD
+    >>> schedule_by_structure(KernelShape(False, True, True))
+    Schedule.WARP
+    >>> schedule_by_structure(KernelShape(False, True, True, entries_per_iteration=3.0))
+    Schedule.THREAD
+    """
+    if not (shape.has_parallel or shape.has_reduction):
+        return Schedule.THREAD
+    entries = shape.entries_per_iteration
+    few = entries is not None and entries < _ENTRIES_FOR_A_WARP
+    return Schedule.THREAD if few and not shape.has_parallel else Schedule.WARP
+
+
+def shape_of(loop: For) -> KernelShape:
+    """Return what ``loop`` has inside."""
+    inner = [stmt for stmt in all_statements(loop.body) if isinstance(stmt, For)]
+    return KernelShape(
+        any(other.parallel and not other.reductions for other in inner),
+        any(is_reduction_loop(other) for other in inner),
+        any(not (is_pure(other.lower) and is_pure(other.upper)) for other in inner),
+    )
+
+
+def is_reduction_loop(loop: For) -> bool:
+    """Whether all that a loop does is to reduce into variables from outside of it.
+
+    Lanes may then share its iterations and combine what they have.
+    """
+    return bool(reductions_of(loop))
+
+
+def reductions_of(loop: For) -> dict[str, Binary]:
+    """Return the variables that ``loop`` reduces, each with an update; nothing if it does more."""
+    local = {stmt.var.name for stmt in all_statements(loop.body) if isinstance(stmt, Let | For)}
+    found: dict[str, Binary] = {}
+    if not _only_reduces(loop.body, local, found):
+        return {}
+    for stmt in all_statements(loop.body):
+        reads = _reads_besides_updates(stmt, found)
+        if reads & found.keys():
+            return {}
+    return found
+
+
+def _only_reduces(  # noqa: C901 - one case for each kind
+    body: Sequence[Stmt], local: set[str], found: dict[str, Binary]
+) -> bool:
+    for stmt in body:
+        match stmt:
+            case Let():
+                pass
+            case Assign(var, _) if var.name in local:
+                pass
+            case Assign(Var() as var, Binary(op, lhs, _, _) as update) if lhs == var:
+                if not (op.info.associative and op.info.commutative):
+                    return False
+                if found.setdefault(var.name, update).op is not op:
+                    return False
+            case If(_, then, orelse):
+                if not (_only_reduces(then, local, found) and _only_reduces(orelse, local, found)):
+                    return False
+            case For():
+                if not _only_reduces(stmt.body, local, found):
+                    return False
+            case _:
+                return False
+    return True
+
+
+def _reads_besides_updates(stmt: Stmt, found: dict[str, Binary]) -> set[str]:
+    if isinstance(stmt, Assign) and stmt.var.name in found and isinstance(stmt.value, Binary):
+        return set(variables(stmt.value.rhs))
+    return {name for part in expressions(stmt) for name in variables(part)}
