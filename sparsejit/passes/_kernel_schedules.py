@@ -7,13 +7,15 @@ argument.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from sparsejit.ir.device_statements import Schedule
 from sparsejit.ir.loop_uses import is_pure, variables
-from sparsejit.ir.loop_walk import all_statements, expressions
+from sparsejit.ir.loop_walk import all_statements, expressions, map_body
 from sparsejit.ir.loops import Assign, Binary, For, If, Let, Stmt, Var
+from sparsejit.ir.ops import BinaryOp
+from sparsejit.ir.types import DType
 
 __all__ = [
     "ChooseSchedule",
@@ -22,6 +24,7 @@ __all__ = [
     "reductions_of",
     "schedule_by_structure",
     "shape_of",
+    "with_shared_reductions",
 ]
 
 _ENTRIES_FOR_A_WARP = 12.0
@@ -44,6 +47,7 @@ class KernelShape:
 
 
 ChooseSchedule = Callable[[KernelShape], Schedule]
+MaySplit = Callable[[BinaryOp, DType], bool]
 
 
 def schedule_by_structure(shape: KernelShape) -> Schedule:
@@ -123,3 +127,23 @@ def _reads_besides_updates(stmt: Stmt, found: dict[str, Binary]) -> set[str]:
     if isinstance(stmt, Assign) and stmt.var.name in found and isinstance(stmt.value, Binary):
         return set(variables(stmt.value.rhs))
     return {name for part in expressions(stmt) for name in variables(part)}
+
+
+def with_shared_reductions(body: tuple[Stmt, ...], may_split: MaySplit) -> tuple[Stmt, ...]:
+    """Return the statements of a kernel with the loops marked whose passes lanes may share.
+
+    ``may_split`` says which reductions may be computed in parts.
+    """
+
+    def change(stmt: Stmt) -> Iterable[Stmt]:
+        if not isinstance(stmt, For) or stmt.parallel:
+            return (stmt,)
+        found = reductions_of(stmt)
+        marked = tuple((update.lhs, update.op) for update in found.values())
+        fits = [isinstance(var, Var) and may_split(op, var.dtype) for var, op in marked]
+        if not found or not all(fits):
+            return (stmt,)
+        pairs = tuple((var, op) for var, op in marked if isinstance(var, Var))
+        return (replace(stmt, parallel=True, reductions=pairs),)
+
+    return map_body(body, change_stmt=change)

@@ -17,7 +17,6 @@ from sparsejit.ir.loop_uses import assigned, is_pure, read, rooted, used, variab
 from sparsejit.ir.loop_walk import (
     all_expressions,
     all_statements,
-    blocks,
     expr_dtype,
     map_expr,
     memrefs_written,
@@ -50,9 +49,16 @@ from sparsejit.ir.loops import (
     View,
     While,
 )
+from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.rename import fresh_copy, renamed
+from sparsejit.ir.types import DType
+from sparsejit.passes._host_loops import needs_host, stays_on_host
 from sparsejit.passes._kernel_bodies import kernel_body
-from sparsejit.passes._kernel_schedules import ChooseSchedule, shape_of
+from sparsejit.passes._kernel_schedules import (
+    ChooseSchedule,
+    shape_of,
+    with_shared_reductions,
+)
 from sparsejit.passes._racing_reductions import can_race, raced, scalar_reductions
 
 __all__ = ["Outliner"]
@@ -80,7 +86,14 @@ class Outliner:
         """Return the next kernel."""
         self._kernels += 1
         lowered = kernel_body(tuple(body), self.names)
+        if schedule is Schedule.WARP:
+            lowered = with_shared_reductions(lowered, self._may_split)
         return Launch(f"k{self._kernels - 1}", schedule, lowered, tuple(atomics))
+
+    def _may_split(self, op: BinaryOp, dtype: DType) -> bool:
+        """Whether a reduction may be computed in parts: floats in any order, or no floats."""
+        exact = dtype.is_integer or dtype is DType.BOOL or op in (BinaryOp.MIN, BinaryOp.MAX)
+        return identity_const(op, dtype) is not None and (exact or not self.ordered)
 
     def schedule(self, loop: For) -> Schedule:
         """Return the schedule of a parallel loop."""
@@ -117,7 +130,7 @@ class _Block:
             case For():
                 self._loop(stmt)
             case While() | If():
-                if _stays_on_host(stmt):
+                if stays_on_host(stmt):
                     self._control(stmt)
                 else:
                     self._group.append(stmt)
@@ -222,11 +235,11 @@ class _Block:
         outliner = self._outliner
         if loop.parallel and loop.reductions:
             self._reduction(loop)
-        elif loop.parallel and not _needs_host(loop):
+        elif loop.parallel and not needs_host(loop):
             self._kernel(loop, ())
         elif (made := raced(loop, outliner.of, ordered=outliner.ordered)) is not None:
             self._kernel(made.loop, made.arrays)
-        elif _stays_on_host(loop):
+        elif stays_on_host(loop):
             self._control(loop)
         else:
             self._group.append(loop)
@@ -236,7 +249,7 @@ class _Block:
         ordered = self._outliner.ordered
         starts = [identity_const(op, var.dtype) for var, op in loop.reductions]
         allowed = all(can_race(op, var.dtype, ordered=ordered) for var, op in loop.reductions)
-        if None in starts or not allowed or _needs_host(loop):
+        if None in starts or not allowed or needs_host(loop):
             self._loop(replace(loop, parallel=False, reductions=()))
             return
         self._flush()
@@ -368,51 +381,3 @@ def _changed(group: Sequence[Stmt]) -> dict[str, Var]:
 def _is_simple(expr: Expr) -> bool:
     """Whether every load in ``expr`` happens, whatever the values are."""
     return not any(isinstance(part, Select | Search) for part in all_expressions(expr))
-
-
-# ---------------------------------------------------------------- where loops run
-
-_LIBRARY = Sort | LibraryCall | Launch | ReadBack | Assemble
-_ARRAYS = Alloc | Dealloc | Copy | View | Scan
-
-
-def _needs_host(loop: For) -> bool:
-    """Whether a parallel loop does what no thread can: to allocate what is not known before."""
-    inner = {stmt.var.name for stmt in all_statements((loop,)) if isinstance(stmt, Let | For)}
-    for stmt in all_statements(loop.body):
-        if isinstance(stmt, _LIBRARY | Push | Trim):
-            return True
-        if isinstance(stmt, Alloc):
-            sizes = [*stmt.extents]
-            if not all(is_pure(n) and not variables(n).keys() & inner for n in sizes):
-                return True
-    return False
-
-
-def _stays_on_host(stmt: For | While | If) -> bool:
-    """Whether the host runs a loop or branch: around allocations, and around loops over extents.
-
-    Around a loop over storage, or with numbers to read from memory each time, it would wait for the
-    device at each entry.
-    """
-    inside = [inner for block in blocks(stmt) for inner in block]
-    if any(isinstance(inner, _LIBRARY | _ARRAYS) for inner in all_statements(inside)):
-        return True
-    if isinstance(stmt, For) and not (is_pure(stmt.lower) and is_pure(stmt.upper)):
-        return False
-    scalars = [inner for inner in inside if isinstance(inner, Let | Assign)]
-    if not all(is_pure(inner.value) for inner in scalars):
-        return False
-    loops = [inner for inner in inside if isinstance(inner, For | While | If)]
-    own = {inner.var.name for inner in scalars}
-    return bool(loops) and all(_is_wide(inner, own) for inner in loops)
-
-
-def _is_wide(stmt: For | While | If, own: set[str]) -> bool:
-    """Whether a statement is a kernel over extents, or a loop of the host around such."""
-    match stmt:
-        case For(_, lower, upper, _, True):
-            bounds = variables(lower) | variables(upper)
-            return is_pure(lower) and is_pure(upper) and not bounds.keys() & own
-        case _:
-            return _stays_on_host(stmt)
