@@ -22,6 +22,7 @@ __all__ = [
     "KernelShape",
     "is_reduction_loop",
     "reductions_of",
+    "schedule_by_entries",
     "schedule_by_structure",
     "shape_of",
     "with_shared_reductions",
@@ -29,6 +30,8 @@ __all__ = [
 
 _ENTRIES_FOR_A_WARP = 12.0
 """A warp a row pays from about this many entries a row; a third of its lanes have work then."""
+_SKEW = 64.0
+"""How many times the mean a row must have for the search of ``_balanced_rows`` to pay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +40,13 @@ class KernelShape:
 
     ``has_parallel`` says that there is a parallel loop, ``has_reduction`` one that only reduces
     into a variable, ``walks_storage`` one whose bounds are read from storage;
-    ``entries_per_iteration`` is how many passes such a loop makes on average, where that is known.
+    ``is_balanceable`` that all it does is to reduce the stored entries of a row, in any order.
     """
 
     has_parallel: bool
     has_reduction: bool
     walks_storage: bool
-    entries_per_iteration: float | None = None
+    is_balanceable: bool = False
 
 
 ChooseSchedule = Callable[[KernelShape], Schedule]
@@ -57,23 +60,40 @@ def schedule_by_structure(shape: KernelShape) -> Schedule:
     Schedule.THREAD
     >>> schedule_by_structure(KernelShape(False, True, True))
     Schedule.WARP
-    >>> schedule_by_structure(KernelShape(False, True, True, entries_per_iteration=3.0))
-    Schedule.THREAD
     """
-    if not (shape.has_parallel or shape.has_reduction):
-        return Schedule.THREAD
-    entries = shape.entries_per_iteration
-    few = entries is not None and entries < _ENTRIES_FOR_A_WARP
-    return Schedule.THREAD if few and not shape.has_parallel else Schedule.WARP
+    return Schedule.WARP if shape.has_parallel or shape.has_reduction else Schedule.THREAD
 
 
-def shape_of(loop: For) -> KernelShape:
+def schedule_by_entries(mean: float, longest: float) -> ChooseSchedule:
+    """Return the choice where it is known how many entries rows have, on average and at most.
+
+    Short rows take a thread each; a row far longer than the others would keep its warp when all
+    others are done, so such rows are dealt out by entries.
+
+    >>> schedule_by_entries(3.0, 5.0)(KernelShape(False, True, True))
+    Schedule.THREAD
+    >>> schedule_by_entries(30.0, 1e6)(KernelShape(False, True, True, is_balanceable=True))
+    Schedule.BALANCED
+    """
+
+    def choose(shape: KernelShape) -> Schedule:
+        if not shape.walks_storage or shape.has_parallel:
+            return schedule_by_structure(shape)
+        if shape.is_balanceable and longest > _SKEW * max(mean, _ENTRIES_FOR_A_WARP):
+            return Schedule.BALANCED
+        return Schedule.THREAD if mean < _ENTRIES_FOR_A_WARP else schedule_by_structure(shape)
+
+    return choose
+
+
+def shape_of(loop: For, *, is_balanceable: bool = False) -> KernelShape:
     """Return what ``loop`` has inside."""
     inner = [stmt for stmt in all_statements(loop.body) if isinstance(stmt, For)]
     return KernelShape(
         any(other.parallel and not other.reductions for other in inner),
         any(is_reduction_loop(other) for other in inner),
         any(not (is_pure(other.lower) and is_pure(other.upper)) for other in inner),
+        is_balanceable,
     )
 
 

@@ -52,7 +52,9 @@ from sparsejit.ir.loops import (
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.rename import fresh_copy, renamed
 from sparsejit.ir.types import DType
+from sparsejit.passes._balanced_rows import balanced, rows_of
 from sparsejit.passes._host_loops import needs_host, stays_on_host
+from sparsejit.passes._kernel_accumulators import with_accumulators
 from sparsejit.passes._kernel_bodies import kernel_body
 from sparsejit.passes._kernel_schedules import (
     ChooseSchedule,
@@ -86,6 +88,7 @@ class Outliner:
         """Return the next kernel."""
         self._kernels += 1
         lowered = kernel_body(tuple(body), self.names)
+        lowered = with_accumulators(lowered, atomics, self.of, self.names)
         if schedule is Schedule.WARP:
             lowered = with_shared_reductions(lowered, self._may_split)
         return Launch(f"k{self._kernels - 1}", schedule, lowered, tuple(atomics))
@@ -95,9 +98,17 @@ class Outliner:
         exact = dtype.is_integer or dtype is DType.BOOL or op in (BinaryOp.MIN, BinaryOp.MAX)
         return identity_const(op, dtype) is not None and (exact or not self.ordered)
 
-    def schedule(self, loop: For) -> Schedule:
-        """Return the schedule of a parallel loop."""
-        return self._choose(shape_of(loop))
+    def scheduled(self, loop: For) -> tuple[Schedule, For, tuple[Memref, ...]]:
+        """Return the schedule of a parallel loop, the loop for it, and what races in it then."""
+        rows = rows_of(loop)
+        if rows is not None and not can_race(rows.op, rows.acc.dtype, ordered=self.ordered):
+            rows = None
+        schedule = self._choose(shape_of(loop, is_balanceable=rows is not None))
+        if schedule is not Schedule.BALANCED:
+            return schedule, loop, ()
+        if rows is None:
+            return Schedule.WARP, loop, ()
+        return schedule, balanced(loop, rows, self.names), (rows.store.memref,)
 
 
 class _Block:
@@ -286,9 +297,9 @@ class _Block:
             if stmt.var.name in needed:
                 needed |= variables(stmt.value).keys()
                 own.insert(0, stmt)
+        schedule, loop, racing = self._outliner.scheduled(loop)
         body = fresh_copy((*own, loop), self._names) if own else (loop,)
-        schedule = self._outliner.schedule(loop)
-        self._made.append(self._outliner.launch(schedule, body, atomics))
+        self._made.append(self._outliner.launch(schedule, body, (*atomics, *racing)))
 
     def _flush(self, also: Mapping[str, Var] | None = None) -> None:
         """Make a kernel of the group, and read back what is needed behind it."""

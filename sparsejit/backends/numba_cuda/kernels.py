@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, assert_never
 
 from sparsejit.backends import support
 from sparsejit.backends._names import IMPORTED_FROM_NUMPY, fresh_name, python_names
@@ -16,7 +16,7 @@ from sparsejit.backends.numba_cuda._memory import Memory, memory_of
 from sparsejit.backends.numba_cuda._replay import replayed
 from sparsejit.backends.numba_cuda._source import KernelWriter, OwnNames
 from sparsejit.backends.python_source import import_lines, signature_line
-from sparsejit.ir.device_code import KernelCode, ScalarParam
+from sparsejit.ir.device_code import ExtentParam, KernelCode, PointerParam, ScalarParam, StrideParam
 from sparsejit.ir.device_statements import Launch, Schedule
 from sparsejit.ir.loop_uses import is_pure, read, variables
 from sparsejit.ir.loop_walk import (
@@ -27,11 +27,12 @@ from sparsejit.ir.loop_walk import (
     memrefs_written,
 )
 from sparsejit.ir.loop_writing import Names, binary, int_, times
-from sparsejit.ir.loops import DimOf, Expr, For, Load, LoopFunc, Store, Var, View
+from sparsejit.ir.loops import DimOf, Expr, For, Load, LoopFunc, Memref, Store, Var, View
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.rename import introduced
+from sparsejit.ir.types import INDEX
 
-__all__ = ["kernel_codes"]
+__all__ = ["kernel_codes", "kernel_words"]
 
 _BLOCK = 256
 _WARP = 32
@@ -79,7 +80,7 @@ def _kernel_code(func: LoopFunc, launch: Launch, views: frozenset[str]) -> Kerne
     text, entry, parameters = _text(launch, kernel, memory)
     group = _WARP if launch.schedule is Schedule.WARP else 1
     block = _WARP if launch.schedule is Schedule.ONE_THREAD else _BLOCK
-    words = [word for _, word in memory.words]
+    words = tuple(word for _, word in memory.words)
     written = {m.name for s in all_statements(launch.body) for m in memrefs_written(s)}
     updated = {
         stmt.memref.name
@@ -101,10 +102,31 @@ def _kernel_code(func: LoopFunc, launch: Launch, views: frozenset[str]) -> Kerne
         reads=frozenset(loads),
         writes=frozenset(written & outside),
         updates=frozenset((updated | (written & loads)) & outside),
-        cubin=partial(compiled_cubin, text, entry, tuple(words)),
+        cubin=partial(compiled_cubin, text, entry, words),
         replay=replay,
         workspaces=tuple((alloc.memref, alloc.extents, group) for alloc in memory.workspaces),
     )
+
+
+def kernel_words(code: KernelCode) -> tuple[Memref | Var, ...]:
+    """Return what the words of a kernel's parameters are: memrefs are pointers, variables numbers.
+
+    >>> func = LoopFunc("f", (), (Launch("k", Schedule.ONE_THREAD, ()),), ())
+    >>> kernel_words(kernel_codes(func)["k"])
+    ()
+    """
+    words: list[Memref | Var] = []
+    for param in code.params:
+        match param:
+            case PointerParam(memref):
+                words.append(memref)
+            case ScalarParam(var, part):
+                words.append(Var(var.name, var.dtype.real) if part else var)
+            case ExtentParam(memref, axis) | StrideParam(memref, axis):
+                words.append(Var(f"{memref.name}_{axis}", INDEX))
+            case _:
+                assert_never(param)
+    return tuple(words)
 
 
 # ---------------------------------------------------------------- text
