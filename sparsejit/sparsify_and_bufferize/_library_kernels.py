@@ -372,7 +372,7 @@ def _check_operands(match: Match, op: Generic, options: StageOptions) -> None:
         if role.storage.layout not in _LAYOUTS[match.op]:
             raise _NoMatchError(f"{match.op.value} of {role.storage.layout.value}")
         problem = index_problem(_value(op, role.number).type, options.index_width)
-        if problem is not None and role.storage.layout is not SparseLayout.NM:
+        if problem is not None:
             raise _NoMatchError(problem)
     if _index_widths(match, op, options) > 1:
         raise _NoMatchError("its sparse operands have indices of different widths")

@@ -52,6 +52,8 @@ def storage_of(tensor: TensorType) -> Storage | str:
     if tensor.fill.value != 0:
         return f"what is not stored is {tensor.fill.value!r}, not 0"
     found = _PLAIN.get(fmt) or _blocks(fmt) or _turned(fmt)
+    if found is not None and found.block[0] != found.block[1]:
+        return f"blocks of {found.block[0]} by {found.block[1]} are not square"
     return found if found is not None else f"the library has no storage like {format_text(fmt)}"
 
 

@@ -109,7 +109,7 @@ ACCEPTED: dict[str, Case] = {
     "spmv csr": (product, (ROWS, dense(6))),
     "spmv csc": (product, (COLUMNS, dense(6))),
     "spmv coo": (product, (sparse(4, 6, COO(2)), dense(6))),
-    "spmv bsr": (product, (sparse(4, 6, BSR(2, 3)), dense(6))),
+    "spmv bsr": (product, (sparse(4, 6, BSR(2, 2)), dense(6))),
     "spmv of 64-bit indices": (product, (sparse(4, 6, width=64), dense(6))),
     "spmv of a transpose": (of_transpose, (ROWS, dense(4))),
     "spmv update": (update, (ROWS, dense(6), dense(4))),
@@ -120,7 +120,7 @@ ACCEPTED: dict[str, Case] = {
     "spmm csr": (product, (ROWS, dense(6, 3))),
     "spmm csc": (product, (COLUMNS, dense(6, 3))),
     "spmm coo": (product, (sparse(4, 6, COO(2)), dense(6, 3))),
-    "spmm bsr": (product, (sparse(4, 6, BSR(2, 3)), dense(6, 3))),
+    "spmm bsr": (product, (sparse(4, 6, BSR(2, 2)), dense(6, 3))),
     "spmm of a transpose": (of_transpose, (ROWS, dense(4, 3))),
     "spmm from the right": (from_the_right, (dense(3, 4), ROWS)),
     "spmm in another order": (loops_in_another_order, (ROWS, dense(6, 3))),
@@ -180,6 +180,7 @@ def multiplied(A: Any, B: Any) -> Any:
 
 REFUSED: dict[str, Case] = {
     "a format without a name": (product, (sparse(4, 6, DCSR), dense(6))),
+    "oblong blocks": (product, (sparse(4, 6, BSR(2, 3)), dense(6))),
     "a batch": (product, (Operand(np.ones((2, 4, 6)), Batched(CSR)), dense(6))),
     "another fill value": (product, (Operand(np.eye(4, 6), CSR, fill=1), dense(6))),
     "16-bit indices": (product, (sparse(4, 6, width=16), dense(6))),
