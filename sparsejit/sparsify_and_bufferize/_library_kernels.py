@@ -382,6 +382,5 @@ def _index_widths(match: Match, op: Generic, options: StageOptions) -> int:
     """Return how many widths the indices of its sparse operands have."""
     numbers = {role.number for role in (*match.inputs, match.output) if role.storage is not None}
     numbers |= set() if match.sample is None else {match.sample}
-    automatic = {len(op.inputs): options.index_width}
-    formats = {number: _value(op, number).type.format for number in numbers}
-    return len({fmt.crd_width or automatic.get(k, 64) for k, fmt in formats.items()})
+    formats = [_value(op, number).type.format for number in numbers]
+    return len({fmt.crd_width or options.index_width for fmt in formats})
