@@ -199,11 +199,12 @@ class _Bufferizer:
         found = match_library_kernel(op, self._options)
         match found:
             case Mismatch(reason):
-                self._facts.append(Fact(FactKind.LIBRARY, op.result.name, reason))
+                if op.inputs:  # filling a buffer is nothing that one would want a library for
+                    self._facts.append(Fact(FactKind.LIBRARY, op.result.name, reason))
                 return self._loops(op)
             case Match():
-                text = f"{found.op.value}, by generated loops where the library refuses the call"
-                self._facts.append(Fact(FactKind.LIBRARY, op.result.name, text))
+                text = f"{found.op.value}; generated loops where the library refuses the call"
+                self._facts.append(Fact(FactKind.LIBRARY_CALL, op.result.name, text))
                 return self._library_call(op, found)
             case _:
                 assert_never(found)

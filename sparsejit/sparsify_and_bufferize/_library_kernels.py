@@ -31,6 +31,7 @@ _DTYPES = {
     LibraryOp.SPGEMM: _FLOATS,
     LibraryOp.SPADD: _FLOATS,
     LibraryOp.NM_SPMM: _HALVES,
+    LibraryOp.GEMM: (DType.FLOAT32, DType.FLOAT64),
 }
 _LAYOUTS = {
     LibraryOp.SPMV: (SparseLayout.CSR, SparseLayout.CSC, SparseLayout.COO, SparseLayout.BSR),
@@ -39,6 +40,7 @@ _LAYOUTS = {
     LibraryOp.SPGEMM: (SparseLayout.CSR, SparseLayout.CSC),
     LibraryOp.SPADD: (SparseLayout.CSR, SparseLayout.CSC),
     LibraryOp.NM_SPMM: (SparseLayout.NM,),
+    LibraryOp.GEMM: (),
 }
 
 
@@ -95,7 +97,7 @@ def match_library_kernel(op: Generic, options: StageOptions) -> Match | Mismatch
     except _NoMatchError as problem:
         return Mismatch(f"no library kernel: {problem}")
     if match.op.value not in options.library_kernels:
-        return Mismatch(f"{match.op.value} is not among the library kernels asked for")
+        return Mismatch(f"the target has no library for {match.op.value}")
     return match
 
 
@@ -138,6 +140,8 @@ def _product(op: Generic) -> Match:
         return _sampled(op, matrices, alpha, sample, sparse)
     if len(matrices) != 2:
         raise _NoMatchError(f"a product of {len(matrices)} tensors")
+    if op.init.type.is_dense and not sparse:
+        return _dense_times_dense(op, matrices, alpha)
     if op.init.type.is_dense:
         return _sparse_times_dense(op, matrices, alpha, sparse)
     return _sparse_times_sparse(op, matrices, alpha, sparse)
@@ -220,7 +224,7 @@ def _sparse_times_dense(
     op: Generic, matrices: list[int], alpha: tuple[ScalarExpr, ...], sparse: list[int]
 ) -> Match:
     if len(sparse) != 1:
-        raise _NoMatchError(f"{len(sparse)} sparse factors and a dense result")
+        raise _NoMatchError("two sparse factors and a dense result")
     left, inner = sparse[0], _reduction(op)
     right = next(number for number in matrices if number != left)
     out, around = len(op.inputs), _loops(op, len(op.inputs))
@@ -241,20 +245,36 @@ def _sparse_times_dense(
     return Match(kind, (matrix, factor), _role(op, out, (rows[0], *columns)), (alpha,))
 
 
+def _dense_times_dense(op: Generic, matrices: list[int], alpha: tuple[ScalarExpr, ...]) -> Match:
+    inner, out = _reduction(op), len(op.inputs)
+    around = _loops(op, out)
+    if len(around) != 2:
+        raise _NoMatchError("a dense matrix times a vector")
+    left, right, result = _roles_of_product(op, matrices, (around[0], inner, around[1]))
+    return Match(LibraryOp.GEMM, (left, right), result, (alpha,))
+
+
+def _roles_of_product(
+    op: Generic, matrices: list[int], loops: tuple[int, int, int]
+) -> tuple[Role, Role, Role]:
+    """Return the factors and the result over the loops of rows, sum and columns."""
+    row, inner, column = loops
+    left = next((k for k in matrices if set(_loops(op, k)) == {row, inner}), None)
+    right = next((k for k in matrices if set(_loops(op, k)) == {inner, column}), None)
+    if left is None or right is None:
+        raise _NoMatchError("its operands do not have the dimensions of a product")
+    result = _role(op, len(op.inputs), (row, column))
+    return _role(op, left, (row, inner)), _role(op, right, (inner, column)), result
+
+
 def _sparse_times_sparse(
     op: Generic, matrices: list[int], alpha: tuple[ScalarExpr, ...], sparse: list[int]
 ) -> Match:
     if len(sparse) != 2:
         raise _NoMatchError("a dense factor and a sparse result")
-    inner, out = _reduction(op), len(op.inputs)
-    row, column = _loops(op, out)
-    left = next((k for k in matrices if set(_loops(op, k)) == {row, inner}), None)
-    right = next((k for k in matrices if set(_loops(op, k)) == {inner, column}), None)
-    if left is None or right is None:
-        raise _NoMatchError("its operands do not have the dimensions of a product")
-    roles = _role(op, left, (row, inner)), _role(op, right, (inner, column))
-    result = _role(op, out, (row, column))
-    return Match(LibraryOp.SPGEMM, *_by_rows(roles, result), (alpha,))
+    row, column = _loops(op, len(op.inputs))
+    left, right, result = _roles_of_product(op, matrices, (row, _reduction(op), column))
+    return Match(LibraryOp.SPGEMM, *_by_rows((left, right), result), (alpha,))
 
 
 def _by_rows(roles: tuple[Role, Role], result: Role) -> tuple[tuple[Role, ...], Role]:
@@ -300,19 +320,13 @@ def _sampled(
         raise _NoMatchError("a sampled product of other than two dense matrices")
     if op.indexing_maps[sample] != op.indexing_maps[out]:
         raise _NoMatchError("the sample does not have the dimensions of the result")
-    inner = _reduction(op)
     row, column = _loops(op, out)
-    left = next((k for k in matrices if set(_loops(op, k)) == {row, inner}), None)
-    right = next((k for k in matrices if set(_loops(op, k)) == {inner, column}), None)
-    if left is None or right is None:
-        raise _NoMatchError("its operands do not have the dimensions of a product")
-    roles = _role(op, left, (row, inner)), _role(op, right, (inner, column))
-    result = _role(op, out, (row, column))
+    left, right, result = _roles_of_product(op, matrices, (row, _reduction(op), column))
     _role(op, sample, (row, column))
     pattern, wanted = _value(op, sample).type.format, op.init.type.format
     if pattern.with_widths(0, 0) != wanted.with_widths(0, 0):
         raise _NoMatchError("the result does not have the format of the sample")
-    return Match(LibraryOp.SDDMM, roles, result, (alpha,), sample, is_scaled)
+    return Match(LibraryOp.SDDMM, (left, right), result, (alpha,), sample, is_scaled)
 
 
 def _sum(op: Generic) -> Match:

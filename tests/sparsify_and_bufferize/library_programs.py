@@ -136,6 +136,8 @@ ACCEPTED: dict[str, Case] = {
     "add csr": (added, (ROWS, sparse(4, 6, CSR))),
     "subtract csc": (subtracted, (COLUMNS, sparse(4, 6, CSC))),
     "2:4 spmm float16": (product, (pruned(4, 8, HALF), dense(8, 3, dtype=HALF))),
+    "gemm": (product, (dense(4, 6), dense(6, 3))),
+    "gemm of a transpose": (of_transpose, (dense(6, 4), dense(6, 3))),
     "2:4 spmm bfloat16": (product, (pruned(4, 8, BRAIN), dense(8, 3, dtype=BRAIN))),
 }
 
@@ -203,5 +205,9 @@ REFUSED: dict[str, Case] = {
     "a product of elements": (multiplied, (ROWS, sparse(4, 6))),
     "2:4 in float32": (product, (pruned(4, 8, np.float32), dense(8, 3, dtype=np.float32))),
     "2:4 times a vector": (product, (pruned(4, 8, HALF), dense(8, dtype=HALF))),
-    "dense": (product, (dense(4, 6), dense(6, 3))),
+    "a dense product of integers": (
+        product,
+        (dense(4, 6, dtype=np.int64), dense(6, 3, dtype=np.int64)),
+    ),
+    "a dense matrix times a vector": (product, (dense(4, 6), dense(6))),
 }

@@ -66,6 +66,8 @@ def _code(deterministic: bool, call: LibraryCall) -> LibraryCode | LibraryRefusa
         case LibraryOp.NM_SPMM:
             describe = partial(describe_structured, call)
             return _finished(call, structured_phases(), describe, destroy_structured, "cusparseLt")
+        case LibraryOp.GEMM:
+            return LibraryRefusal("cuSPARSE has no product of dense matrices")
         case _:
             assert_never(call.op)
 
@@ -74,7 +76,7 @@ def _why_not_deterministic(call: LibraryCall) -> str | None:
     match call.op:
         case LibraryOp.SPMV | LibraryOp.SPMM | LibraryOp.SDDMM:
             return why_not_deterministic(call)
-        case LibraryOp.SPADD | LibraryOp.NM_SPMM:
+        case LibraryOp.SPADD | LibraryOp.NM_SPMM | LibraryOp.GEMM:
             return None
         case LibraryOp.SPGEMM:
             return "SpGEMM may differ from run to run"

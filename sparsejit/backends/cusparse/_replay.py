@@ -40,6 +40,8 @@ def replay(call: LibraryCall, arrays: Arrays, arguments: LibraryArguments) -> Re
             compute = _sparse_product
         case LibraryOp.SPADD:
             compute = _sparse_sum
+        case LibraryOp.GEMM:
+            raise AssertionError("cuSPARSE has no product of dense matrices")
         case _:
             assert_never(call.op)
     return compute(call, arrays, arguments)
