@@ -113,7 +113,13 @@ def _bytes(count: int) -> str:
     return f"{count} B"
 
 
-_OF_OPERATIONS = (FactKind.LIBRARY, FactKind.LOOP_ORDER, FactKind.ITERATION, FactKind.STORAGE)
+_OF_OPERATIONS = (
+    FactKind.LIBRARY,
+    FactKind.LIBRARY_CALL,
+    FactKind.LOOP_ORDER,
+    FactKind.ITERATION,
+    FactKind.STORAGE,
+)
 
 
 def _operations(report: Report) -> Iterator[str]:
@@ -126,7 +132,9 @@ def _operations(report: Report) -> Iterator[str]:
         names = {result.name for result in results_of(op)}
         found = [fact for fact in report.facts if fact.subject in names]
         if not report.refused and any(fact.kind is FactKind.LOOP_ORDER for fact in found):
-            yield f"    ran as: generated kernel on {report.target}"
+            called = any(fact.kind is FactKind.LIBRARY_CALL for fact in found)
+            what = "library or generated kernel" if called else "generated kernel"
+            yield f"    ran as: {what} on {report.target}"
         yield from (
             f"    {fact.kind.value}: {fact.text}" for fact in found if fact.kind in _OF_OPERATIONS
         )

@@ -27,6 +27,7 @@ from sparsejit.api._target import Target, backend_of, check_num_threads, choose_
 from sparsejit.debug import logger
 from sparsejit.errors import TensorTypeError, VerificationError
 from sparsejit.explain import OperandNote, explain_text
+from sparsejit.ir.device_statements import LibraryOp
 from sparsejit.pipeline import StageOptions, default_pipeline
 from sparsejit.tensors import Check, Operand
 from sparsejit.trace import is_tracing
@@ -51,6 +52,13 @@ class _LastCall:
     operands: tuple[OperandNote, ...]
     seconds: float
     was_hit: bool
+
+
+def _host_libraries(options: JitOptions) -> frozenset[str]:
+    """Return the kernels that libraries of the host may compute: sums in an order of their own."""
+    ordered = options.deterministic or not options.reassociate
+    is_wanted = options.library != "never" and options.target != "interpreter" and not ordered
+    return frozenset({LibraryOp.GEMM.value}) if is_wanted else frozenset()
 
 
 class CompiledFunction:
@@ -78,7 +86,10 @@ class CompiledFunction:
         self._pipeline = default_pipeline(
             parallelization=options.parallelization,
             ordered_reductions=options.deterministic or not options.reassociate,
-            stage_options=StageOptions(contractions=None if options.reassociate else ()),
+            stage_options=StageOptions(
+                contractions=None if options.reassociate else (),
+                library_kernels=_host_libraries(options),
+            ),
         )
         self._is_method = False
         self._programs: dict[Hashable, list[Program]] = {}

@@ -73,6 +73,7 @@ class LibraryOp(Enum):
     SPGEMM = "SpGEMM"
     SPADD = "sparse add"
     NM_SPMM = "2:4 SpMM"
+    GEMM = "dense product"
 
     def __repr__(self) -> str:
         return f"LibraryOp.{self.name}"

@@ -17,6 +17,8 @@ class FactKind(Enum):
     COPY = "copy"
     CONVERSION = "conversion"
     LIBRARY = "library"
+    """Why no library computes an operation."""
+    LIBRARY_CALL = "library call"
     REWRITE = "rewrite"
     SHAPE = "shape"
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
-from sparsejit.ir.device_statements import Launch, LibraryCall, ReadBack
+from sparsejit.ir.device_statements import Launch, LibraryCall, LibraryOp, ReadBack
 from sparsejit.ir.loop_walk import all_statements, map_body
 from sparsejit.ir.loops import Let, Load, LoopFunc, Stmt
 
 __all__ = ["host_form"]
 
 
-def host_form(func: LoopFunc) -> LoopFunc:
+def host_form(func: LoopFunc, keep: frozenset[LibraryOp] = frozenset()) -> LoopFunc:
     """Return ``func`` with kernels as the loops they run and library calls as their ``otherwise``.
+
+    Calls of ``keep``, which a library of the host computes, stay.
 
     >>> from sparsejit.ir.device_statements import Schedule
     >>> from sparsejit.ir.loops import Lit, Var
@@ -27,14 +30,14 @@ def host_form(func: LoopFunc) -> LoopFunc:
     device = Launch | LibraryCall | ReadBack
     if not any(isinstance(stmt, device) for stmt in all_statements(func.body)):
         return func
-    return replace(func, body=map_body(func.body, change_stmt=_host_statements))
+    return replace(func, body=map_body(func.body, change_stmt=partial(_host_statements, keep)))
 
 
-def _host_statements(stmt: Stmt) -> Iterable[Stmt]:
+def _host_statements(keep: frozenset[LibraryOp], stmt: Stmt) -> Iterable[Stmt]:
     match stmt:
         case Launch():
             return stmt.body
-        case LibraryCall():
+        case LibraryCall() if stmt.op not in keep:
             return stmt.otherwise
         case ReadBack(var, memref, indices):
             return (Let(var, Load(memref, indices)),)

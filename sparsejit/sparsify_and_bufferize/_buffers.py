@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import assert_never
 
 from sparsejit.affine import Add
 from sparsejit.formats import Format, LevelKind
@@ -20,7 +21,9 @@ __all__ = [
     "coordinates_of",
     "declare_levels",
     "index_dtype",
+    "memrefs_of",
     "parameter_buffer",
+    "parameters_of",
 ]
 
 
@@ -139,3 +142,21 @@ def parameter_buffer(param: Value, written: bool) -> Buffer:
         return ScalarBuffer(loops.Var(param.name, tensor.dtype))
     memref = loops.Memref(param.name, tensor.dtype, tensor.rank)
     return DenseBuffer(memref, memref.name)
+
+
+def parameters_of(buffer: Buffer) -> tuple[loops.Memref | loops.Var, ...]:
+    """Return what a parameter that lives in ``buffer`` is to the loop function."""
+    return (buffer.var,) if isinstance(buffer, ScalarBuffer) else memrefs_of(buffer)
+
+
+def memrefs_of(buffer: Buffer) -> tuple[loops.Memref, ...]:
+    """Return the memrefs of a buffer that has some."""
+    match buffer:
+        case DenseBuffer(memref):
+            return (memref,)
+        case SparseBuffer():
+            return buffer.flat
+        case ScalarBuffer() | NoEntries():
+            raise AssertionError("a buffer without memrefs")
+        case _:
+            assert_never(buffer)

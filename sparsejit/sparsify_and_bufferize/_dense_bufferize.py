@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
-from sparsejit.affine import AffineExpr, identity_map
+from sparsejit.affine import identity_map
 from sparsejit.errors import Location, UnsupportedError
 from sparsejit.ir import loops, tensor
 from sparsejit.ir.facts import Fact, FactKind
@@ -27,17 +27,26 @@ from sparsejit.sparsify_and_bufferize._buffers import (
     ScalarBuffer,
     SparseBuffer,
     declare_levels,
+    memrefs_of,
     parameter_buffer,
+    parameters_of,
 )
 from sparsejit.sparsify_and_bufferize._conversion import conversion_op
 from sparsejit.sparsify_and_bufferize._copy_insertion import CopyInserted
 from sparsejit.sparsify_and_bufferize._entries_replacement import replaced_entries
-from sparsejit.sparsify_and_bufferize._library_kernels import match_library_kernel
+from sparsejit.sparsify_and_bufferize._library_calls import (
+    library_call,
+    scaled_values,
+    structure_copy,
+    update_of_sampled,
+)
+from sparsejit.sparsify_and_bufferize._library_kernels import Match, Mismatch, match_library_kernel
 from sparsejit.sparsify_and_bufferize._naming import Namer
 from sparsejit.sparsify_and_bufferize._options import StageOptions
 from sparsejit.sparsify_and_bufferize._rearranging import rearrange
 from sparsejit.sparsify_and_bufferize._sparse_reshaping import Arrangement
 from sparsejit.sparsify_and_bufferize._sparsify import sparsify
+from sparsejit.sparsify_and_bufferize._views import same_place, view_of
 
 __all__ = ["bufferize"]
 
@@ -75,7 +84,7 @@ class _Bufferizer:
         for param in inserted.params:
             buffer = parameter_buffer(param, param.name in assigned)
             self._buffers[param.name] = buffer
-            params.extend(_flat(buffer))
+            params.extend(parameters_of(buffer))
         self._params = tuple(params)
         taken = {*inserted.symbols, *(param.name for param in params)}
         self._namer = Namer(taken)
@@ -137,7 +146,7 @@ class _Bufferizer:
                 continue
             buffer = self._storage.get(owned.value) or self._buffers.get(owned.value)
             if isinstance(buffer, DenseBuffer | SparseBuffer):
-                freed += [loops.Dealloc(memref) for memref in _memrefs(buffer)]
+                freed += [loops.Dealloc(memref) for memref in memrefs_of(buffer)]
         return tuple(freed)
 
     # ------------------------------------------------------------ operations
@@ -187,8 +196,42 @@ class _Bufferizer:
                 assert_never(op)
 
     def _generic(self, op: tensor.Generic) -> Stmts:
-        mismatch = match_library_kernel(op, self._options)
-        self._facts.append(Fact(FactKind.LIBRARY, op.result.name, mismatch.reason))
+        found = match_library_kernel(op, self._options)
+        match found:
+            case Mismatch(reason):
+                if op.inputs:  # filling a buffer is nothing that one would want a library for
+                    self._facts.append(Fact(FactKind.LIBRARY, op.result.name, reason))
+                return self._loops(op)
+            case Match():
+                text = f"{found.op.value}; generated loops where the library refuses the call"
+                self._facts.append(Fact(FactKind.LIBRARY_CALL, op.result.name, text))
+                return self._library_call(op, found)
+            case _:
+                assert_never(found)
+
+    def _library_call(self, op: tensor.Generic, match: Match) -> Stmts:
+        if match.sample is not None and match.sample < len(op.inputs):
+            return self._sampled_product(op, match)
+        inputs = tuple(self._buffers[value.name] for value in op.inputs)
+        otherwise = self._loops(op)
+        buffers = (*inputs, self._buffers[op.result.name])
+        return (library_call(match, op, buffers, self._symbols, otherwise),)
+
+    def _sampled_product(self, op: tensor.Generic, match: Match) -> Stmts:
+        """A new result: its structure is copied, then the library adds onto its zeros."""
+        assert match.sample is not None
+        sample = self._buffers[op.inputs[match.sample].name]
+        target = self._destination(op)
+        assert isinstance(sample, SparseBuffer)
+        assert isinstance(target, SparseBuffer)
+        made = structure_copy(target, sample, loops.Lit(zero_of(op.init.type.dtype)))
+        self._buffers[op.init.name] = target
+        update, updating = update_of_sampled(match, op)
+        call = self._library_call(updating, update)
+        scaling = scaled_values(target, sample, self._namer) if match.is_scaled else ()
+        return (*made, *call, *scaling)
+
+    def _loops(self, op: tensor.Generic) -> Stmts:
         inputs = tuple(self._buffers[value.name] for value in op.inputs)
         root = self._inserted.roots[op.init.name]
         destination = self._destination(op)
@@ -305,21 +348,9 @@ class _Bufferizer:
 
     # ------------------------------------------------------------ slices and loops
 
-    def _view(
-        self, op: tensor.ExtractSlice | tensor.InsertSlice, whole: DenseBuffer, rank: int
-    ) -> loops.View:
-        def lowered(exprs: tuple[AffineExpr, ...]) -> tuple[loops.Expr, ...]:
-            return tuple(ix.lower_affine(expr, self._symbols) for expr in exprs)
-
-        name = self._namer.fresh(f"v{op.result.name}")
-        memref = loops.Memref(name, whole.memref.dtype, rank, whole.memref.space)
-        return loops.View(
-            memref, whole.memref, lowered(op.offsets), lowered(op.sizes), op.strides, op.dropped
-        )
-
     def _extract(self, op: tensor.ExtractSlice) -> Stmts:
         whole = self._dense(op.source, op.location)
-        view = self._view(op, whole, op.result.type.rank)
+        view = view_of(op, whole, op.result.type.rank, self._symbols, self._namer)
         self._buffers[op.result.name] = DenseBuffer(view.memref, whole.root, view)
         return (view,)
 
@@ -327,8 +358,8 @@ class _Bufferizer:
         whole = self._dense(op.dest, op.location)
         source = self._dense(op.source, op.location)
         self._buffers[op.result.name] = whole
-        view = self._view(op, whole, op.source.type.rank)
-        if source.view is not None and _same_place(source.view, view):
+        view = view_of(op, whole, op.source.type.rank, self._symbols, self._namer)
+        if source.view is not None and same_place(source.view, view):
             return ()  # the source was computed in the slice itself
         return (view, loops.Copy(view.memref, source.memref))
 
@@ -385,34 +416,6 @@ class _Bufferizer:
         return tuple(made)
 
 
-def _same_place(one: loops.View, other: loops.View) -> bool:
-    return (one.source, one.offsets, one.sizes, one.strides, one.dropped) == (
-        other.source,
-        other.offsets,
-        other.sizes,
-        other.strides,
-        other.dropped,
-    )
-
-
 def _copy_text(copied: str | None, reason: str) -> str:
     what = f"a copy of %{copied}" if copied is not None else "a new buffer without a copy"
     return f"{what}: {reason}"
-
-
-def _flat(buffer: Buffer) -> tuple[loops.Memref | loops.Var, ...]:
-    match buffer:
-        case DenseBuffer(memref):
-            return (memref,)
-        case ScalarBuffer(var):
-            return (var,)
-        case SparseBuffer():
-            return buffer.flat
-        case NoEntries():
-            raise AssertionError("a parameter has buffers")
-        case _:
-            assert_never(buffer)
-
-
-def _memrefs(buffer: DenseBuffer | SparseBuffer) -> tuple[loops.Memref, ...]:
-    return (buffer.memref,) if isinstance(buffer, DenseBuffer) else buffer.flat

@@ -2,7 +2,8 @@
 
 In: a function. Out: the function with producers fused, or None. Only where nothing is computed
 twice (each element of the producer is read once) and no sparsity is lost (absence means the same
-before and after). The epilogue of a reduction stays an operation of its own.
+before and after). The epilogue of a reduction stays an operation of its own, and so does what a
+library computes, unless fusion saves an intermediate larger than the result.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from sparsejit.ir.facts import Fact, FactKind
 from sparsejit.ir.scalar import Arg, Nothing, ScalarExpr, Stored, args_of, map_leaves
 from sparsejit.ir.simplify import Missing, simplify_absence
 from sparsejit.ir.tensor import Empty, Generic, Op, TensorFunc, Value
+from sparsejit.sparsify_and_bufferize._library_kernels import Match, match_library_kernel
+from sparsejit.sparsify_and_bufferize._options import StageOptions
 from sparsejit.sparsify_and_bufferize._rewriting import (
     Rewritten,
     Setting,
@@ -22,7 +25,7 @@ from sparsejit.sparsify_and_bufferize._rewriting import (
     without_unused,
 )
 
-__all__ = ["fuse_elementwise"]
+__all__ = ["fuse_elementwise", "kept_apart"]
 
 _LARGEST = 64
 """Fused bodies have at most so many leaves."""
@@ -30,7 +33,7 @@ _LARGEST = 64
 _EXACT = (LevelKind.COMPRESSED, LevelKind.LOOSE_COMPRESSED, LevelKind.SINGLETON)
 
 
-def fuse_elementwise(func: TensorFunc) -> Rewritten | None:
+def fuse_elementwise(func: TensorFunc, options: StageOptions) -> Rewritten | None:
     """Fuse elementwise producers, one into a consumer, and say so; None where there is none."""
     setting = Setting(func)
     made: dict[str, tuple[Op, ...]] = {}
@@ -41,7 +44,10 @@ def fuse_elementwise(func: TensorFunc) -> Rewritten | None:
             producer = None if value.name in made else _fusible(setting, consumer, place)
             if producer is None:
                 continue
-            made[consumer.result.name] = (_fused(consumer, place, producer),)
+            fused = _fused(consumer, place, producer)
+            if _is_better_apart(consumer, producer, fused, options):
+                continue
+            made[consumer.result.name] = (fused,)
             gone.append(producer.result)
             text = f"%{value.name} is computed where it is used (elementwise fusion)"
             fact = Fact(FactKind.REWRITE, consumer.result.name, f"{text}; it is never formed")
@@ -50,6 +56,37 @@ def fuse_elementwise(func: TensorFunc) -> Rewritten | None:
     if not made:
         return None
     return without_unused(replaced_in_blocks(func, made), gone), tuple(facts)
+
+
+def kept_apart(func: TensorFunc, options: StageOptions) -> tuple[Fact, ...]:
+    """Return what was not fused because a library computes the consumer, as facts."""
+    setting = Setting(func)
+    facts: list[Fact] = []
+    for consumer in setting.generics():
+        for place, value in enumerate(consumer.inputs):
+            producer = _fusible(setting, consumer, place)
+            if producer is None:
+                continue
+            fused = _fused(consumer, place, producer)
+            if _is_better_apart(consumer, producer, fused, options):
+                text = f"%{value.name} stays an operation of its own, so that a library computes"
+                facts.append(Fact(FactKind.REWRITE, consumer.result.name, f"{text} this one"))
+    return tuple(facts)
+
+
+def _is_better_apart(
+    consumer: Generic, producer: Generic, fused: Generic, options: StageOptions
+) -> bool:
+    """Whether a library has the consumer but not the fused form, which saves little memory."""
+    intermediate, result = producer.result.type, consumer.result.type
+    is_larger = intermediate.rank > result.rank
+    is_denser = intermediate.is_dense and not result.is_dense
+    return (
+        not is_larger
+        and not is_denser
+        and isinstance(match_library_kernel(consumer, options), Match)
+        and not isinstance(match_library_kernel(fused, options), Match)
+    )
 
 
 def _fusible(setting: Setting, consumer: Generic, place: int) -> Generic | None:

@@ -18,7 +18,7 @@ from sparsejit.ir.scalar import Const
 from sparsejit.ir.tensor import Empty, Generic, Op, TensorFunc, Value
 from sparsejit.ir.walk import all_ops, definitions, map_ops, replace_values
 from sparsejit.sparsify_and_bufferize._contraction_order import reorder_contractions
-from sparsejit.sparsify_and_bufferize._elementwise_fusion import fuse_elementwise
+from sparsejit.sparsify_and_bufferize._elementwise_fusion import fuse_elementwise, kept_apart
 from sparsejit.sparsify_and_bufferize._options import StageOptions
 from sparsejit.sparsify_and_bufferize._rewriting import Rewritten, fresh_names
 from sparsejit.sparsify_and_bufferize._sampled_product import fuse_sampled_product
@@ -38,9 +38,10 @@ def rewrite_before_analysis(
     facts = list(done)
     made: Rewritten | None
     while True:
-        made = _drop_invariant_yield(func) or fuse_elementwise(func)
+        made = _drop_invariant_yield(func) or fuse_elementwise(func, options)
         made = made or fuse_sampled_product(func, fresh)
         if made is None:
+            facts.extend(kept_apart(func, options))
             func, split = split_wide_operations(func, fresh)
             return func, (*facts, *split)
         func, told = made

@@ -18,10 +18,11 @@ class StageOptions:
     the support library (``"runtime"``). ``initialize_buffers`` zero-fills buffers that would be
     undefined. ``memory_space``: the space of new allocations; None means that it must be inferred.
     ``index_width``: 32 or 64, for positions and coordinates whose format names no width.
-    ``library_kernels`` names the kernels that may be matched. ``contractions`` gives the orders of
-    chains of products, ``()`` leaves all as written, None chooses for typical sizes. The remaining
-    three are for analysis only, and the stage refuses to lower unless they are True:
-    ``allow_return_allocs``, ``function_boundaries``, ``create_deallocs``.
+    ``library_kernels`` names the kernels that may be matched (values of ``LibraryOp``).
+    ``contractions`` gives the orders of chains of products, ``()`` leaves all as written, None
+    chooses for typical sizes. The remaining three are for analysis only, and the stage refuses to
+    lower unless they are True: ``allow_return_allocs``, ``function_boundaries``,
+    ``create_deallocs``.
     """
 
     storage: Literal["inline", "runtime"] = "inline"

@@ -20,6 +20,8 @@ from llvmlite import binding
 
 from sparsejit.backends import support
 from sparsejit.backends.disk_cache import digest, read_entry, write_entry
+from sparsejit.backends.llvm._blas import BLAS_SYMBOLS
+from sparsejit.backends.llvm._blas_symbols import provide_symbols
 from sparsejit.backends.llvm._functions import EXTERNAL
 from sparsejit.backends.llvm._module import Emitted
 from sparsejit.debug import logger
@@ -112,7 +114,7 @@ def _compiled(emitted: Emitted) -> bytes:
 
 
 def _check_symbols(external: tuple[str, ...]) -> None:
-    unknown = sorted(set(external) - EXTERNAL)
+    unknown = sorted(set(external) - EXTERNAL - set(BLAS_SYMBOLS))
     if unknown:
         raise BackendError(
             f"generated code calls {', '.join(unknown)}, which is not on the list of what it may",
@@ -146,6 +148,8 @@ def load_module(
 
 
 def _loaded(content: bytes, entry: str, *, was_cached: bool) -> Loaded:
+    if any(symbol.encode() in content for symbol in BLAS_SYMBOLS):
+        provide_symbols()
     object_file = binding.ObjectFileRef.from_data(content)
     engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _machine())
     engine.add_object_file(object_file)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sparsejit.backends.llvm._expand_assembly import assembly
+from sparsejit.ir.device_statements import LibraryCall
 from sparsejit.ir.loop_walk import all_statements
 from sparsejit.ir.loop_writing import Names, binary, compare, int_, plus
 from sparsejit.ir.loops import (
@@ -75,6 +76,9 @@ def _block(body: Sequence[Stmt], names: Names, status: Var | None) -> tuple[Stmt
             case If():
                 then = _block(stmt.then, names, status)
                 made.append(replace(stmt, then=then, orelse=_block(stmt.orelse, names, status)))
+            case LibraryCall():
+                otherwise = _block(stmt.otherwise, names, status)
+                made.append(replace(stmt, otherwise=otherwise))
             case Sort():
                 made += _sort(stmt, names)
             case Scan():

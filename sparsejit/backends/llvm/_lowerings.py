@@ -11,6 +11,7 @@ from collections.abc import Callable
 from sparsejit.backends.llvm._fuse_loops import fuse_loops
 from sparsejit.backends.llvm._options import CodeOptions
 from sparsejit.backends.llvm._share_copies import share_copies
+from sparsejit.ir.device_statements import LibraryOp
 from sparsejit.ir.host_form import host_form
 from sparsejit.ir.loops import LoopFunc
 
@@ -24,7 +25,8 @@ _LOWERINGS: tuple[tuple[str, Callable[[LoopFunc], LoopFunc]], ...] = (
 
 def lower(func: LoopFunc, options: CodeOptions) -> LoopFunc:
     """Return ``func`` for a host, after all lowerings but those to leave out."""
-    func = host_form(func)
+    keep = frozenset() if "blas" in options.without else frozenset({LibraryOp.GEMM})
+    func = host_form(func, keep)
     for name, lowering in _LOWERINGS:
         if name not in options.without:
             func = lowering(func)

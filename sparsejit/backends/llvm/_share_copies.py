@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from sparsejit.ir.device_statements import LibraryCall
 from sparsejit.ir.loop_walk import (
     all_statements,
     map_body,
+    memrefs,
     memrefs_written,
     result_memrefs,
 )
@@ -71,6 +73,8 @@ def _shared(func: LoopFunc) -> dict[str, Memref]:
     copied = [stmt for stmt in statements if isinstance(stmt, Copy)]
     kept = {memref.name for memref in result_memrefs(func)}
     kept |= {stmt.source.name for stmt in statements if isinstance(stmt, View)}
+    calls = (stmt for stmt in statements if isinstance(stmt, LibraryCall))
+    kept |= {memref.name for call in calls for memref in memrefs(call)}
     allocated = _allocated(func.body)
     shared: dict[str, Memref] = {}
     stable = {

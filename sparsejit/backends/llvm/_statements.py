@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import assert_never
 
 from sparsejit.backends.llvm._arrays import Array, Layout, element_size
+from sparsejit.backends.llvm._blas import Product
 from sparsejit.backends.llvm._expressions import Expressions
 from sparsejit.backends.llvm._functions import Functions
 from sparsejit.backends.llvm._loop_notes import loop_properties
@@ -20,7 +21,7 @@ from sparsejit.backends.llvm._tile_printing import TilePrinter
 from sparsejit.backends.llvm._tiles import Tile
 from sparsejit.backends.llvm._types import in_register
 from sparsejit.errors import UnsupportedError
-from sparsejit.ir.device_statements import Launch, LibraryCall, ReadBack
+from sparsejit.ir.device_statements import DenseMatrix, Launch, LibraryCall, LibraryOp, ReadBack
 from sparsejit.ir.loops import (
     Alloc,
     Assemble,
@@ -147,10 +148,20 @@ class Statements:
                 self._if(stmt)
             case Sort() | Scan() | Assemble():
                 raise AssertionError("the function was expanded")
-            case Launch() | ReadBack() | LibraryCall():
+            case LibraryCall():
+                self._library_call(stmt)
+            case Launch() | ReadBack():
                 raise AssertionError("the function is in host form")
             case _:
                 assert_never(stmt)
+
+    def _library_call(self, stmt: LibraryCall) -> None:
+        assert stmt.op is LibraryOp.GEMM, "all others are in host form"
+        operands = [k for k in (*stmt.inputs, stmt.output) if isinstance(k, DenseMatrix)]
+        left, right, result = ((k, self._e.arrays[k.memref.name]) for k in operands)
+        product = Product(self._b, result[0].memref.dtype)
+        alpha = self._e.value(stmt.alpha)
+        product.write((left, right, result), alpha, lambda: self.block(stmt.otherwise))
 
     # ------------------------------------------------------------ values
 

@@ -1,0 +1,172 @@
+"""What cuSPARSE and cuSPARSELt ask of a call's arguments: one table of rules, each with its source.
+
+A broken rule is a reason not to hand a call to the library; the generated loops run instead. The
+rules are the library's, not ours, so that a fake device that checks them does not merely repeat
+what we believe. Sources: [doc] cuSPARSE's and cuSPARSELt's documentation; [lib] what the descriptor
+functions of libcusparse 12.9 answer without a driver; [cupy] the guards in ``cupyx.cusparse``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from sparsejit.backends.cusparse._abi import INDEX_TYPES
+from sparsejit.backends.cusparse._operands import Dense, Stored, index_type, operands_of
+from sparsejit.ir.device_code import DeviceArray, LibraryArguments
+from sparsejit.ir.device_statements import LibraryCall, LibraryOp, SparseLayout
+
+__all__ = ["RULES", "broken_rules"]
+
+Rule = Callable[[LibraryCall, tuple[Stored | Dense, ...]], Iterator[str]]
+
+_WIDEST_PRODUCT = 65535 * 16
+_INT32_LIMIT = 2**31 - 1
+_NM_MULTIPLE = 16
+
+
+def _something_is_stored(call: LibraryCall, operands: tuple[Stored | Dense, ...]) -> Iterator[str]:
+    """[cupy] With nothing stored, versions differ in whether ``beta * y`` is computed at all."""
+    for operand in operands:
+        if 0 in operand.shape:
+            yield "an operand has no elements"
+        elif isinstance(operand, Stored) and operand.num_stored == 0:
+            yield "a sparse operand stores nothing"
+
+
+def _elements_are_neighbors(
+    call: LibraryCall, operands: tuple[Stored | Dense, ...]
+) -> Iterator[str]:
+    """[doc] A dense vector has no stride, a dense matrix a leading dimension in one order."""
+    for operand in operands:
+        if isinstance(operand, Dense) and not operand.is_contiguous:
+            yield f"a dense {'vector' if operand.is_vector else 'matrix'} has gaps"
+
+
+def _leading_dimensions_cover_rows(
+    call: LibraryCall, operands: tuple[Stored | Dense, ...]
+) -> Iterator[str]:
+    """[lib] ``cusparseCreateDnMat`` refuses a leading dimension smaller than a row."""
+    for operand in operands:
+        if isinstance(operand, Dense) and operand.is_contiguous and not operand.is_vector:
+            least = operand.columns if operand.order == 2 else operand.rows
+            if operand.leading < least:
+                yield f"a leading dimension of {operand.leading} is below {least}"
+
+
+def _pointers_are_aligned(call: LibraryCall, operands: tuple[Stored | Dense, ...]) -> Iterator[str]:
+    """[lib] ``cusparseCreateCsr`` refuses pointers that no element may have."""
+    for array in _arrays(operands):
+        size = array.dtype.bits // 8
+        if array.pointer % size:
+            yield f"an array of {array.dtype.value} is not aligned to {size} bytes"
+
+
+def _arrays(operands: tuple[Stored | Dense, ...]) -> Iterator[DeviceArray]:
+    for operand in operands:
+        if isinstance(operand, Dense):
+            yield operand.array
+        else:
+            yield from (*operand.indices, operand.values)
+
+
+def _entries_fit_the_shape(
+    call: LibraryCall, operands: tuple[Stored | Dense, ...]
+) -> Iterator[str]:
+    """[lib] ``cusparseCreateCsr`` refuses more entries than elements."""
+    for operand in operands:
+        if not isinstance(operand, Stored) or operand.layout is SparseLayout.BSR:
+            continue
+        if operand.num_stored > operand.rows * operand.columns:
+            yield f"{operand.num_stored} entries in {operand.rows} by {operand.columns}"
+
+
+def _indices_are_signed(call: LibraryCall, operands: tuple[Stored | Dense, ...]) -> Iterator[str]:
+    """[doc] Index types are 32 and 64 bits, the same for positions and coordinates."""
+    for operand in operands:
+        if isinstance(operand, Stored):
+            kinds = {array.dtype for array in operand.indices}
+            if len(kinds) > 1 or not kinds <= set(INDEX_TYPES):
+                names = " and ".join(sorted(kind.value for kind in kinds))
+                yield f"indices of {names}"
+
+
+def _blocks_are_square_and_divide_extents(
+    call: LibraryCall, operands: tuple[Stored | Dense, ...]
+) -> Iterator[str]:
+    """[doc] A BSR matrix has as many rows as its block rows; a vector must be as long.
+
+    [lib] ``cusparseCreateBsr`` refuses blocks that are not square.
+    """
+    for operand in operands:
+        if isinstance(operand, Stored) and operand.layout is SparseLayout.BSR:
+            rows, columns = operand.block
+            if rows != columns:
+                yield f"blocks of {rows} by {columns} are not square"
+            if operand.rows % rows or operand.columns % columns:
+                yield f"blocks of {rows} by {columns} do not divide the matrix"
+            if call.op is LibraryOp.SPMM and operand.is_transposed:
+                yield "the transpose of a matrix in blocks"
+
+
+def _products_are_not_too_wide(
+    call: LibraryCall, operands: tuple[Stored | Dense, ...]
+) -> Iterator[str]:
+    """[cupy] Before 12.7.20, SpMM with more than 65535 * 16 columns overflows its grid."""
+    if call.op is LibraryOp.SPMM:
+        columns = operands[-1].shape[1]
+        if columns > _WIDEST_PRODUCT:
+            yield f"{columns} columns are more than {_WIDEST_PRODUCT}"
+
+
+def _sums_have_32_bit_indices(
+    call: LibraryCall, operands: tuple[Stored | Dense, ...]
+) -> Iterator[str]:
+    """[doc] ``csrgeam2`` takes ``int`` extents, counts and indices."""
+    if call.op is not LibraryOp.SPADD:
+        return
+    total = 0
+    for operand in operands:
+        assert isinstance(operand, Stored)
+        if INDEX_TYPES.get(index_type(operand)) != 2:
+            yield "sparse sums have 32-bit indices"
+        total += operand.num_stored
+        if max(operand.shape) > _INT32_LIMIT:
+            yield "sparse sums have 32-bit extents"
+    if total > _INT32_LIMIT:
+        yield "sparse sums have 32-bit counts"
+
+
+def _structured_extents_are_multiples(
+    call: LibraryCall, operands: tuple[Stored | Dense, ...]
+) -> Iterator[str]:
+    """[doc] cuSPARSELt: rows, columns and leading dimensions are multiples of 16 elements."""
+    if call.op is not LibraryOp.NM_SPMM:
+        return
+    for operand in operands:
+        sizes = [*operand.shape]
+        if isinstance(operand, Dense):
+            sizes.append(operand.leading)
+        if any(size % _NM_MULTIPLE for size in sizes):
+            yield f"extents of a 2:4 product are not multiples of {_NM_MULTIPLE}"
+        if any(array.pointer % 16 for array in _arrays((operand,))):
+            yield "an operand of a 2:4 product is not aligned to 16 bytes"
+
+
+RULES: tuple[Rule, ...] = (
+    _something_is_stored,
+    _elements_are_neighbors,
+    _leading_dimensions_cover_rows,
+    _pointers_are_aligned,
+    _entries_fit_the_shape,
+    _indices_are_signed,
+    _blocks_are_square_and_divide_extents,
+    _products_are_not_too_wide,
+    _sums_have_32_bit_indices,
+    _structured_extents_are_multiples,
+)
+
+
+def broken_rules(call: LibraryCall, arguments: LibraryArguments) -> list[str]:
+    """Return a sentence for each rule that the arguments break."""
+    operands = tuple(operands_of(call, arguments))
+    return [sentence for rule in RULES for sentence in rule(call, operands)]

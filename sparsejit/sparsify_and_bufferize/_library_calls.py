@@ -1,0 +1,150 @@
+"""Library calls: a matched ``Generic`` as a ``LibraryCall`` around its generated loops.
+
+In: the match, the operation, its buffers, and the loops that compute it. Out: statements. A new
+result of a sampled product first gets the structure of its sample, which the library does not make:
+from then on the product is an update of that result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import reduce
+
+from sparsejit.ir import loops
+from sparsejit.ir.device_statements import DenseMatrix, LibraryCall, LibraryOp, SparseMatrix
+from sparsejit.ir.fold import constant
+from sparsejit.ir.ops import BinaryOp
+from sparsejit.ir.scalar import Arg, Binary, ScalarExpr, Select, Stored
+from sparsejit.ir.tensor import Generic
+from sparsejit.ir.types import INDEX, DType
+from sparsejit.sparsify_and_bufferize import _index as ix
+from sparsejit.sparsify_and_bufferize._buffers import (
+    Buffer,
+    DenseBuffer,
+    ScalarBuffer,
+    SparseBuffer,
+)
+from sparsejit.sparsify_and_bufferize._library_kernels import Match, Role
+from sparsejit.sparsify_and_bufferize._naming import Namer
+from sparsejit.sparsify_and_bufferize._scalar_lowering import lower_scalar
+
+__all__ = ["library_call", "scaled_values", "structure_copy", "update_of_sampled"]
+
+Stmts = tuple[loops.Stmt, ...]
+
+
+def library_call(
+    match: Match,
+    op: Generic,
+    buffers: tuple[Buffer, ...],
+    symbols: Mapping[int, loops.Expr],
+    otherwise: Stmts,
+) -> LibraryCall:
+    """Return the call; ``buffers`` are those of the inputs and, last, of the result."""
+    dtype = op.init.type.dtype.compute
+
+    def operand(role: Role) -> SparseMatrix | DenseMatrix:
+        return _operand(role, op, buffers[role.number], symbols)
+
+    alphas = [_product(op, factors, buffers, dtype) for factors in match.alpha]
+    is_new = match.op in (LibraryOp.SPGEMM, LibraryOp.SPADD)
+    output, result = operand(match.output), buffers[-1]
+    return LibraryCall(
+        match.op,
+        tuple(map(operand, match.inputs)),
+        output,
+        alphas[0],
+        alphas[1] if match.op is LibraryOp.SPADD else _number(0 if is_new else 1, dtype),
+        otherwise,
+        result.flat if is_new and isinstance(result, SparseBuffer) else (),
+    )
+
+
+def _operand(
+    role: Role, op: Generic, buffer: Buffer, symbols: Mapping[int, loops.Expr]
+) -> SparseMatrix | DenseMatrix:
+    if role.storage is None:
+        assert isinstance(buffer, DenseBuffer)
+        return DenseMatrix(buffer.memref, role.is_transposed)
+    assert isinstance(buffer, SparseBuffer)
+    shape = (*op.inputs, op.init)[role.number].type.shape
+    axes = role.storage.rows, role.storage.columns
+    extents = tuple(ix.lower_affine(shape[axis], symbols) for axis in axes)
+    storage = role.storage
+    return SparseMatrix(storage.layout, extents, buffer.flat, storage.block, role.is_transposed)
+
+
+def _number(value: int, dtype: DType) -> loops.Expr:
+    return loops.Lit(constant(value, dtype))
+
+
+def _product(
+    op: Generic, factors: tuple[ScalarExpr, ...], buffers: tuple[Buffer, ...], dtype: DType
+) -> loops.Expr:
+    """Return the product of factors without dimensions, in the dtype that is computed in."""
+    if not factors:
+        return _number(1, dtype)
+    dtypes = tuple(value.type.dtype for value in (*op.inputs, op.init))
+
+    def element(number: int) -> loops.Expr:
+        buffer = buffers[number]
+        if isinstance(buffer, ScalarBuffer):
+            found: loops.Expr = buffer.var
+        else:
+            assert isinstance(buffer, DenseBuffer)
+            found = loops.Load(buffer.memref, ())
+        return found if dtypes[number] is dtype else loops.Cast(found, dtype)
+
+    product = reduce(lambda lhs, rhs: Binary(BinaryOp.MUL, lhs, rhs), factors)
+    return lower_scalar(product, dtypes, element, lambda loop: ix.index(0))
+
+
+# ------------------------------------------------------------ sampled products
+
+
+def update_of_sampled(match: Match, op: Generic) -> tuple[Match, Generic]:
+    """Return the product as an update of a result that has the structure of its sample.
+
+    The result's elements are to be scaled afterwards where ``match.is_scaled``.
+    """
+    out = len(op.inputs)
+    scalars = sorted({f.index for factors in match.alpha for f in factors if isinstance(f, Arg)})
+    kept = [*(role.number for role in match.inputs), *scalars]
+    number = {old: new for new, old in enumerate((*kept, out))}
+    factors = [Arg(number[f.index]) if isinstance(f, Arg) else f for f in match.alpha[0]]
+    pair = [Arg(number[role.number]) for role in match.inputs]
+    term = reduce(lambda lhs, rhs: Binary(BinaryOp.MUL, lhs, rhs), [*factors, *pair])
+    here = Arg(len(kept))
+    update = replace(
+        op,
+        inputs=tuple(op.inputs[old] for old in kept),
+        indexing_maps=tuple(op.indexing_maps[old] for old in (*kept, out)),
+        body=Select(Stored(here.index), Binary(BinaryOp.ADD, here, term), here),
+    )
+    moved = replace(
+        match,
+        inputs=tuple(replace(role, number=number[role.number]) for role in match.inputs),
+        output=replace(match.output, number=here.index),
+        alpha=(tuple(factors),),
+        sample=here.index,
+    )
+    return moved, update
+
+
+def structure_copy(target: SparseBuffer, source: SparseBuffer, fill: loops.Lit) -> Stmts:
+    """Return the statements that make ``target`` with the structure of ``source``, all ``fill``."""
+    made: list[loops.Stmt] = []
+    for new, old in zip(target.flat[:-1], source.flat[:-1], strict=True):
+        made += [loops.Alloc(new, (loops.DimOf(old, 0),)), loops.Copy(new, old)]
+    slots = loops.DimOf(source.values, 0)
+    return (*made, loops.Alloc(target.values, (slots,), fill.const))
+
+
+def scaled_values(target: SparseBuffer, source: SparseBuffer, namer: Namer) -> Stmts:
+    """Return the loop that multiplies the values of ``target`` by those of ``source``."""
+    place = loops.Var(namer.fresh("p"), INDEX)
+    factor = loops.Load(source.values, (place,))
+    store = loops.Store(target.values, (place,), factor, BinaryOp.MUL)
+    extent = loops.DimOf(target.values, 0)
+    return (loops.For(place, ix.index(0), extent, (store,), parallel=True),)
