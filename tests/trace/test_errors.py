@@ -143,7 +143,7 @@ def not_built_function(D: Any) -> Any:
 
 
 def not_built_method(D: Any) -> Any:
-    return D.repeat(2)
+    return D.sort()
 
 
 def mask(D: Any) -> Any:
@@ -183,13 +183,14 @@ CASES: dict[Callable[..., Any], tuple[tuple[Any, ...], type[SparseJitError], str
         (D,),
         TraceError,
         "the value of a traced array is not known while tracing",
-        "use operations that sparsejit traces",
+        "keep it an array, of rank 0 too; make it a number outside of the traced function",
     ),
     as_numpy: (
         (D,),
         TraceError,
         "a traced array cannot become a NumPy array",
-        "use operations that sparsejit traces",
+        "leave out np.asarray and np.array: traced arrays take part in NumPy's functions as they "
+        "are; np.copy copies",
     ),
     contains: (
         (D,),
@@ -287,13 +288,13 @@ CASES: dict[Callable[..., Any], tuple[tuple[Any, ...], type[SparseJitError], str
         (D, y),
         TensorTypeError,
         "matmul: the inner extents of shapes (3, 4) and (3,) differ",
-        "",
+        "the last axis of the left operand meets the last but one of the right one",
     ),
     broadcasting: (
         (D, y),
         TensorTypeError,
         "operands could not be broadcast together with shapes (3, 4) (3,)",
-        "",
+        "shapes meet at their last axes: new ones are put in with x[:, None]",
     ),
     into_shape: (
         (y, x),
@@ -317,7 +318,7 @@ CASES: dict[Callable[..., Any], tuple[tuple[Any, ...], type[SparseJitError], str
         (D,),
         TensorTypeError,
         "axis 2 is out of bounds for array of dimension 2",
-        "",
+        "axes are -2 to 1",
     ),
     bool_minus: (
         (D,),
@@ -326,13 +327,23 @@ CASES: dict[Callable[..., Any], tuple[tuple[Any, ...], type[SparseJitError], str
         "the `~` operator or the logical_not function instead.",
         "",
     ),
-    not_built_function: ((D,), UnsupportedError, "np.percentile is not built", ""),
-    not_built_method: ((D,), UnsupportedError, "repeat of a traced array is not built", ""),
+    not_built_function: (
+        (D,),
+        UnsupportedError,
+        "np.percentile is not built",
+        "call it on the result, outside of the traced function",
+    ),
+    not_built_method: (
+        (D,),
+        UnsupportedError,
+        "sort of a traced array is not built",
+        "call it on the result, outside of the traced function",
+    ),
     mask: (
         (D,),
         UnsupportedError,
-        "indexing with ArrayTracer is not built",
-        "use slices, integers, None and ..., or index notation",
+        "the elements of an array at a boolean mask are not built",
+        "use np.where or sj.select, which keep the shape",
     ),
     string: (
         (D,),
