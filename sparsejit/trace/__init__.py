@@ -41,6 +41,4 @@ from sparsejit.trace._semirings import einsum as einsum
 from sparsejit.trace._softmax import softmax as softmax
 from sparsejit.trace._trace import trace as trace
 from sparsejit.trace._tracer import ArrayTracer as ArrayTracer
-from sparsejit.trace._unbuilt import FUNCTIONS as _UNBUILT
-
-update = _UNBUILT["update"]
+from sparsejit.trace._update import update as update

@@ -15,7 +15,6 @@ import scipy.sparse as sp
 import sparsejit.trace as sj
 from sparsejit.errors import SparseJitError, TensorTypeError, TraceError, UnsupportedError
 from sparsejit.formats import CSR
-from sparsejit.trace._unbuilt import FUNCTIONS
 from tests.trace.harness import Operand, check, traced
 
 A = Operand(np.eye(3, 4), CSR)
@@ -420,18 +419,6 @@ def test_outside_of_a_function(name: str) -> None:
     assert caught.value.hint == "use it inside a @sparse_jit function"
     assert caught.value.location is not None
     assert caught.value.location.file == __file__
-
-
-@pytest.mark.parametrize("name", sorted(FUNCTIONS))
-def test_what_is_not_built_says_why(name: str) -> None:
-    def fn(x: Any) -> Any:
-        return getattr(sj, name)(x)
-
-    with pytest.raises(UnsupportedError, match=f"{name} is not built") as caught:
-        traced(fn, x)
-    assert len(caught.value.reasons) == 1
-    with pytest.raises(TraceError, match="outside of a traced function"):
-        getattr(sj, name)(x)
 
 
 def test_loops_unroll_64_times() -> None:
