@@ -23,6 +23,7 @@ from sparsejit.ir.loops import (
     Assemble,
     Assign,
     Binary,
+    Call,
     Cast,
     Copy,
     Dealloc,
@@ -52,6 +53,7 @@ from sparsejit.ir.loops import (
     View,
     While,
 )
+from sparsejit.ir.scalar import UserFunction
 from sparsejit.ir.types import INDEX, DType
 
 __all__ = [
@@ -64,6 +66,7 @@ __all__ = [
     "expressions",
     "free_memrefs",
     "free_vars",
+    "functions_called",
     "library_memrefs",
     "map_body",
     "map_expr",
@@ -87,6 +90,8 @@ def expr_dtype(expr: Expr) -> DType:
             return INDEX
         case Select(_, then, _):
             return expr_dtype(then)
+        case Call(function):
+            return function.result
         case _:
             assert_never(expr)
 
@@ -106,6 +111,8 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return indices
         case Search(_, lower, upper, key):
             return lower, upper, key
+        case Call(_, operands):
+            return operands
         case _:
             assert_never(expr)
 
@@ -193,6 +200,17 @@ def all_statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
         yield stmt
         for block in blocks(stmt):
             yield from all_statements(block)
+
+
+def functions_called(body: Iterable[Stmt]) -> tuple[UserFunction, ...]:
+    """Return the user functions that statements call, each once, in order of appearance."""
+    found: dict[UserFunction, None] = {}
+    for stmt in all_statements(body):
+        for outer in expressions(stmt):
+            for expr in all_expressions(outer):
+                if isinstance(expr, Call):
+                    found.setdefault(expr.function)
+    return tuple(found)
 
 
 def memrefs_defined(stmt: Stmt) -> tuple[Memref, ...]:
@@ -320,6 +338,8 @@ def map_expr(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
         case Search():
             bounds = walk(expr.lower), walk(expr.upper)
             return change(replace(expr, lower=bounds[0], upper=bounds[1], key=walk(expr.key)))
+        case Call(function, operands):
+            return change(Call(function, tuple(map(walk, operands))))
         case _:
             assert_never(expr)
 

@@ -25,11 +25,13 @@ from sparsejit.backends.llvm._types import in_register
 from sparsejit.ir.loop_walk import (
     all_expressions,
     all_statements,
+    functions_called,
     memrefs_defined,
     result_memrefs,
 )
 from sparsejit.ir.loops import (
     Alloc,
+    Call,
     DimOf,
     Expr,
     Load,
@@ -70,7 +72,7 @@ def preallocated(func: LoopFunc) -> tuple[Alloc, ...]:
 
     def is_known(expr: Expr) -> bool:
         parts = list(all_expressions(expr))
-        return all(not isinstance(part, Load | DimOf | Search) for part in parts) and all(
+        return all(not isinstance(part, Load | DimOf | Search | Call) for part in parts) and all(
             part.name in params for part in parts if isinstance(part, Var)
         )
 
@@ -206,6 +208,7 @@ class _ModuleWriter:
             tiles=self._tiles(),
             options=self._options,
         )
+        statements.expressions.calls.functions = functions_called(self._func.body)
         statements.expressions.values.update(values)
         statements.expressions.arrays.update(arrays)
         statements.block(self._func.body)

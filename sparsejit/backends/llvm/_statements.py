@@ -90,6 +90,7 @@ class Statements:
         self._status = builder.slot("i32")
         self._may_fail = False
         self.expressions = self._e = Expressions(builder, functions)
+        self._e.calls.fail = self.fail
 
     def block(self, body: Sequence[Stmt]) -> None:
         """Write statements one after the other."""
