@@ -21,6 +21,7 @@ class FactKind(Enum):
     LIBRARY_CALL = "library call"
     REWRITE = "rewrite"
     SHAPE = "shape"
+    FUSION = "fusion"
     USER_FUNCTION = "user function"
 
     def __repr__(self) -> str:

@@ -1,0 +1,149 @@
+"""Fused statements: generics under common loops, inner values as workspaces of an iteration.
+
+In: the loops of a function, and which operation each outermost loop computes. Out: the same with
+the nests of a group under one loop, and the groups. A group is formed behind copy insertion, of
+nests as they are: no use-def chain is touched, no element is computed elsewhere or in another
+order. Nests join where they are parallel over one range and each iteration only uses what the same
+iteration has made (attention: the maximum, the exponentials, the sum and the product of a row).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sparsejit.ir.loop_fusion import append_loop, view_roots
+from sparsejit.ir.loops import For, If, LoopFunc, Stmt, While
+from sparsejit.ir.shared_copies import share_copies
+from sparsejit.sparsify_and_bufferize._inner_fusion import Effects, fuse_inside, split_between
+from sparsejit.sparsify_and_bufferize._iteration_workspaces import Workspaces
+
+__all__ = ["Fused", "Nest", "fuse", "fused_text"]
+
+_FARTHEST = 64
+"""How many statements a nest may move up to join another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """What an outermost loop computes: the operation of this result; ``reads`` unless it only
+    fills it with a constant.
+    """
+
+    generic: str
+    reads: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """Generics under common loops: the variable of the outermost one, then those inside of it that
+    several share. ``numbers`` and ``rows`` are the arrays that live in one iteration, as a number
+    or as the part of a row.
+    """
+
+    shared_loops: tuple[str, ...]
+    generics: tuple[str, ...]
+    numbers: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+
+
+def fused_text(fused: Fused) -> str:
+    """Return a group as one sentence.
+
+    >>> fused_text(Fused(("i", "p"), ("4", "7"), ("b5",), ("s4_vals",)))
+    'one nest over i with %4, %7; shared inside: p; of one iteration: b5 (number), s4_vals (row)'
+    """
+    text = (
+        f"one nest over {fused.shared_loops[0]} with {', '.join(f'%{g}' for g in fused.generics)}"
+    )
+    if len(fused.shared_loops) > 1:
+        text += f"; shared inside: {', '.join(fused.shared_loops[1:])}"
+    kept = [f"{name} (number)" for name in fused.numbers]
+    kept += [f"{name} (row)" for name in fused.rows]
+    return f"{text}; of one iteration: {', '.join(kept)}" if kept else text
+
+
+def fuse(func: LoopFunc, nests: Mapping[str, Nest]) -> tuple[LoopFunc, tuple[Fused, ...]]:
+    """Return ``func`` with nests fused, and the groups; ``nests`` by the variables of their loops.
+
+    Without a group of two operations that read something, the function stays as it is.
+    """
+    shared = share_copies(func)
+    roots = view_roots(shared)
+    alone: frozenset[str] = frozenset()
+    while True:
+        joining = _Joining(nests, roots, alone)
+        body = joining.block(shared.body)
+        single = joining.without_partner()
+        if not single:
+            break
+        alone |= single
+    if not joining.groups:
+        return func, ()
+    made = replace(shared, body=body)
+    found: list[Fused] = []
+    for outer, members in joining.groups.items():
+        kept = Workspaces(made, outer).with_rows()
+        func_inside, inner = fuse_inside(kept.func, outer)
+        kept = replace(kept, func=func_inside).with_entries()
+        names = dict.fromkeys(nests[member].generic for member in members)
+        found.append(Fused((outer, *inner), tuple(names), kept.numbers, kept.rows))
+        made = kept.func
+    return made, tuple(found)
+
+
+class _Joining:
+    """Joins the loops of blocks; those in ``alone`` stay as they are."""
+
+    def __init__(
+        self, nests: Mapping[str, Nest], roots: Mapping[str, str], alone: frozenset[str]
+    ) -> None:
+        self.groups: dict[str, list[str]] = {}
+        self._nests = nests
+        self._roots = roots
+        self._alone = alone
+
+    def block(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        """Return a block with its loops joined, and those of the blocks of other statements."""
+        made: list[Stmt] = []
+        for stmt in body:
+            match stmt:
+                case For(var) if var.name in self._nests:
+                    if var.name in self._alone or not self._join(made, stmt):
+                        made.append(stmt)
+                case For() | While():
+                    made.append(replace(stmt, body=self.block(stmt.body)))
+                case If():
+                    then, orelse = self.block(stmt.then), self.block(stmt.orelse)
+                    made.append(replace(stmt, then=then, orelse=orelse))
+                case _:
+                    made.append(stmt)
+        return tuple(made)
+
+    def _join(self, made: list[Stmt], loop: For) -> bool:
+        """Put a loop into the last nest before it that it may join, past what does not matter."""
+        for place in range(len(made) - 1, max(len(made) - _FARTHEST, 0) - 1, -1):
+            first = made[place]
+            if not isinstance(first, For) or first.var.name not in self._nests.keys() - self._alone:
+                continue
+            joined: list[Stmt] = [first]
+            if append_loop(joined, loop, self._roots) is None:
+                continue
+            effects = Effects.of((first,), self._roots), Effects.of((loop,), self._roots)
+            split = split_between(made[place + 1 :], *effects, self._roots)
+            if split is None:
+                return False
+            before, after = split
+            made[place:] = [*before, *joined, *after]
+            self.groups.setdefault(first.var.name, [first.var.name]).append(loop.var.name)
+            return True
+        return False
+
+    def without_partner(self) -> frozenset[str]:
+        """Return the loops of groups in which fewer than two operations read something."""
+        found: set[str] = set()
+        for members in self.groups.values():
+            reading = {self._nests[name].generic for name in members if self._nests[name].reads}
+            if len(reading) < 2:
+                found.update(members)
+        return frozenset(found)

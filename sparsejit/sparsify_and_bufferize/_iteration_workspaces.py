@@ -1,0 +1,359 @@
+"""What only one iteration of a fused nest uses lives in that iteration: a number, or a row.
+
+In: a function and the variable of a fused loop. Out: the same without the arrays that pass values
+from one nest of the group to another, where each iteration reads only what it has written itself.
+An array with one element an iteration becomes a variable, one with a row an array of that row, and
+the values of stored entries become those of one row, or a variable where one loop over the entries
+makes and uses them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from sparsejit.ir.fold import zero_of
+from sparsejit.ir.loop_fusion import Accesses, view_roots
+from sparsejit.ir.loop_walk import (
+    all_expressions,
+    all_statements,
+    blocks,
+    expressions,
+    map_body,
+    memrefs,
+    memrefs_written,
+    result_memrefs,
+)
+from sparsejit.ir.loops import (
+    Alloc,
+    Assign,
+    Binary,
+    Copy,
+    Dealloc,
+    DimOf,
+    Expr,
+    For,
+    If,
+    Let,
+    Lit,
+    Load,
+    LoopFunc,
+    Memref,
+    Push,
+    Search,
+    Stmt,
+    Store,
+    Trim,
+    Var,
+    View,
+    While,
+)
+from sparsejit.ir.types import INDEX
+from sparsejit.sparsify_and_bufferize._index import subtract
+
+__all__ = ["Workspaces"]
+
+_ROW = ("row",)
+
+
+@dataclass(frozen=True, slots=True)
+class Workspaces:
+    """A function after arrays of the fused loop ``outer`` were replaced; ``numbers`` became
+    variables, ``rows`` arrays of one iteration."""
+
+    func: LoopFunc
+    outer: str
+    numbers: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+
+    def with_rows(self) -> Workspaces:
+        """Replace the arrays that have one element, or one row, for each iteration."""
+        made = self
+        for alloc in _candidates(_with_known_extents(self.func), self.outer):
+            if made._key(alloc.memref) != _ROW:
+                continue
+            if alloc.memref.rank > 1:
+                made = made._row(alloc)
+            elif alloc.memref.dtype.compute is alloc.memref.dtype:
+                made = made._number(alloc, made.outer)
+        return made
+
+    def with_entries(self) -> Workspaces:
+        """Replace the values of the stored entries of each iteration."""
+        made = self
+        for alloc in _candidates(_with_known_extents(self.func), self.outer):
+            memref, key = alloc.memref, made._key(alloc.memref)
+            if key is None or len(key) < 2 or memref.rank > 1:
+                continue
+            places = _loops_over(made._loop.body, memref)
+            if len(places) == 1 and memref.dtype.compute is memref.dtype:
+                made = made._number(alloc, places[0].var.name)
+            elif len(key) == 2 and len({(loop.lower, loop.upper) for loop in places}) == 1:
+                made = made._segment(alloc, places[0])
+        return made
+
+    @property
+    def _loop(self) -> For:
+        return next(
+            stmt
+            for stmt in all_statements(self.func.body)
+            if isinstance(stmt, For) and stmt.var.name == self.outer
+        )
+
+    def _key(self, memref: Memref) -> tuple[str, ...] | None:
+        """How all accesses to an array go by the loop's variable, None where that is not known."""
+        loop = self._loop
+        written = {m.name for stmt in all_statements(loop.body) for m in memrefs_written(stmt)}
+        found = Accesses(loop, view_roots(self.func), written | {memref.name})
+        keys = {key for root, key in found.found if root == memref.name}
+        return keys.pop() if found.are_known and len(keys) == 1 else None
+
+    # ------------------------------------------------------------ replacements
+
+    def _number(self, alloc: Alloc, loop: str) -> Workspaces:
+        """Let the element of an array that one iteration of ``loop`` uses be a variable."""
+        memref = alloc.memref
+        var = Var(memref.name, memref.dtype)
+        start = Lit(alloc.fill if alloc.fill is not None else zero_of(memref.dtype))
+
+        def body(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+            return _as_variable(stmts, memref, var, start)
+
+        func = _changed(self.func, loop, memref, body)
+        return replace(self, func=func, numbers=(*self.numbers, memref.name))
+
+    def _row(self, alloc: Alloc) -> Workspaces:
+        """Let the row of an array that one iteration uses be an array of its own."""
+        memref = alloc.memref
+        row = replace(memref, rank=memref.rank - 1)
+
+        def body(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+            moved = _with_places(stmts, memref, row, lambda indices: indices[1:])
+            return (Alloc(row, alloc.extents[1:], alloc.fill), *moved, Dealloc(row))
+
+        func = _changed(self.func, self.outer, memref, body)
+        return replace(self, func=func, rows=(*self.rows, memref.name))
+
+    def _segment(self, alloc: Alloc, over: For) -> Workspaces:
+        """Let the values of the entries that one iteration runs over be an array of their own."""
+        memref = alloc.memref
+        taken = set(_all_names(self.func))
+        name = f"{memref.name}_from"
+        while name in taken:
+            name += "_"
+        first = Var(name, INDEX)
+
+        def place(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+            return (subtract(indices[0], first),)
+
+        def body(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+            moved = _with_places(stmts, memref, memref, place)
+            made = Alloc(memref, (subtract(over.upper, first),), alloc.fill)
+            return (Let(first, over.lower), made, *moved, Dealloc(memref))
+
+        func = _changed(self.func, self.outer, memref, body)
+        return replace(self, func=func, rows=(*self.rows, memref.name))
+
+
+def _changed(
+    func: LoopFunc, loop: str, memref: Memref, body: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]
+) -> LoopFunc:
+    """Return ``func`` with another body of a loop, and without the allocation of an array."""
+    func = _with_known_extents(func)
+
+    def walk(stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        made: list[Stmt] = []
+        for stmt in stmts:
+            match stmt:
+                case Alloc(other) | Dealloc(other) if other.name == memref.name:
+                    continue
+                case For(var) if var.name == loop:
+                    made.append(replace(stmt, body=body(stmt.body)))
+                case For() | While():
+                    made.append(replace(stmt, body=walk(stmt.body)))
+                case If():
+                    made.append(replace(stmt, then=walk(stmt.then), orelse=walk(stmt.orelse)))
+                case _:
+                    made.append(stmt)
+        return tuple(made)
+
+    return replace(func, body=walk(func.body))
+
+
+def _as_variable(stmts: tuple[Stmt, ...], memref: Memref, var: Var, start: Lit) -> tuple[Stmt, ...]:
+    """Return the body of an iteration with an element as a variable; the first statement that
+    stores it as a whole introduces it, where nothing reads it before."""
+    count = sum(isinstance(s, Store) and s.memref == memref for s in all_statements(stmts))
+
+    def expression(expr: Expr) -> Expr:
+        return var if isinstance(expr, Load) and expr.memref == memref else expr
+
+    def statement(stmt: Stmt) -> Iterable[Stmt]:
+        match stmt:
+            case Store(target, _, value, reduce) if target == memref:
+                whole = value if reduce is None else Binary(reduce, var, value, var.dtype)
+                return (Assign(var, whole),)
+            case _:
+                return (stmt,)
+
+    first = next(place for place, stmt in enumerate(stmts) if _mentions(stmt, memref))
+    made = list(map_body(stmts, expression, statement))
+    opening = stmts[first]
+    is_whole = isinstance(opening, Store) and opening.memref == memref and opening.reduce is None
+    if not is_whole or any(_loads(outer, memref) for outer in expressions(opening)):
+        return (Let(var, start, mutable=True), *made)
+    assign = made[first]
+    assert isinstance(assign, Assign)
+    made[first] = Let(var, assign.value, mutable=count > 1)
+    return tuple(made)
+
+
+def _with_places(
+    stmts: tuple[Stmt, ...],
+    memref: Memref,
+    target: Memref,
+    place: Callable[[tuple[Expr, ...]], tuple[Expr, ...]],
+) -> tuple[Stmt, ...]:
+    """Return statements with the elements of an array at other places of another array."""
+
+    def expression(expr: Expr) -> Expr:
+        if isinstance(expr, Load) and expr.memref == memref:
+            return Load(target, place(expr.indices))
+        return expr
+
+    def statement(stmt: Stmt) -> Iterable[Stmt]:
+        if isinstance(stmt, Store) and stmt.memref == memref:
+            return (replace(stmt, memref=target, indices=place(stmt.indices)),)
+        return (stmt,)
+
+    return map_body(stmts, expression, statement)
+
+
+# ---------------------------------------------------------------- which arrays
+
+
+def _with_known_extents(func: LoopFunc) -> LoopFunc:
+    """Return ``func`` without questions for the extents of arrays that keep those they are made
+    with, of parameters and numbers."""
+    changing = {
+        stmt.memref.name for stmt in all_statements(func.body) if isinstance(stmt, Push | Trim)
+    }
+    params = {param.name for param in func.params}
+    known: dict[str, tuple[Expr, ...]] = {}
+
+    def expression(expr: Expr) -> Expr:
+        if isinstance(expr, DimOf) and expr.memref.name in known:
+            return known[expr.memref.name][expr.axis]
+        return expr
+
+    def is_lasting(expr: Expr) -> bool:
+        return all(
+            not isinstance(part, Load | Search)
+            and (not isinstance(part, Var) or part.name in params)
+            and (not isinstance(part, DimOf) or part.memref.name in params)
+            for part in all_expressions(expr)
+        )
+
+    made: list[Stmt] = []
+    for stmt in func.body:
+        (stmt,) = map_body((stmt,), expression)
+        match stmt:
+            case Alloc(memref, extents) if memref.name not in changing:
+                if all(map(is_lasting, extents)):
+                    known[memref.name] = extents
+            case _:
+                pass
+        made.append(stmt)
+    return replace(func, body=tuple(made))
+
+
+def _candidates(func: LoopFunc, outer: str) -> Iterator[Alloc]:
+    """Yield the allocations next to the fused loop whose arrays only that loop uses, by element."""
+    block = _block_of(func.body, outer)
+    loop = next(stmt for stmt in block if isinstance(stmt, For) and stmt.var.name == outer)
+    results = {memref.name for memref in result_memrefs(func)}
+    mentions = [
+        (stmt, memref.name) for stmt in all_statements(func.body) for memref in memrefs(stmt)
+    ]
+    inside = {id(stmt) for stmt in all_statements(loop.body)}
+    for alloc in block:
+        if not isinstance(alloc, Alloc) or alloc.memref.name in results:
+            continue
+        name = alloc.memref.name
+        users = [stmt for stmt, used in mentions if used == name]
+        outside = [stmt for stmt in users if id(stmt) not in inside]
+        ends = [stmt for stmt in outside if isinstance(stmt, Dealloc)]
+        if (
+            len(ends) != 1
+            or ends[0] not in block
+            or any(stmt is not alloc and stmt is not ends[0] for stmt in outside)
+        ):
+            continue
+        within = [stmt for stmt in users if id(stmt) in inside]
+        if within and all(_by_element(stmt, name) for stmt in within):
+            yield alloc
+
+
+def _by_element(stmt: Stmt, name: str) -> bool:
+    """Whether a statement uses an array by loads and stores only."""
+    parts = [part for outer in expressions(stmt) for part in all_expressions(outer)]
+    if any(isinstance(part, DimOf) and part.memref.name == name for part in parts):
+        return False
+    if any(isinstance(part, Search) and part.coordinates.name == name for part in parts):
+        return False
+    if isinstance(stmt, Store):
+        return True
+    others = {memref.name for memref in memrefs_written(stmt)}
+    loaded = any(isinstance(part, Load) and part.memref.name == name for part in parts)
+    return loaded and name not in others and not isinstance(stmt, Copy | View | Alloc | Dealloc)
+
+
+def _block_of(body: tuple[Stmt, ...], outer: str) -> tuple[Stmt, ...]:
+    """Return the block that a loop stands in."""
+    for stmt in body:
+        if isinstance(stmt, For) and stmt.var.name == outer:
+            return body
+        for block in blocks(stmt):
+            found = _block_of(block, outer)
+            if found:
+                return found
+    return ()
+
+
+def _loops_over(body: Sequence[Stmt], memref: Memref) -> list[For]:
+    """Return the loops whose variables are the first index of the accesses to an array."""
+    used = {
+        index.name
+        for stmt in all_statements(body)
+        for index in _first_indices(stmt, memref)
+        if isinstance(index, Var)
+    }
+    return [
+        stmt for stmt in all_statements(body) if isinstance(stmt, For) and stmt.var.name in used
+    ]
+
+
+def _first_indices(stmt: Stmt, memref: Memref) -> Iterator[Expr]:
+    if isinstance(stmt, Store) and stmt.memref == memref:
+        yield stmt.indices[0]
+    for outer in expressions(stmt):
+        for part in all_expressions(outer):
+            if isinstance(part, Load) and part.memref == memref:
+                yield part.indices[0]
+
+
+def _mentions(stmt: Stmt, memref: Memref) -> bool:
+    return any(other == memref for inner in all_statements((stmt,)) for other in memrefs(inner))
+
+
+def _loads(expr: Expr, memref: Memref) -> bool:
+    parts = all_expressions(expr)
+    return any(isinstance(part, Load) and part.memref == memref for part in parts)
+
+
+def _all_names(func: LoopFunc) -> Iterator[str]:
+    yield from (param.name for param in func.params)
+    for stmt in all_statements(func.body):
+        if isinstance(stmt, Let | For):
+            yield stmt.var.name
+        yield from (memref.name for memref in memrefs(stmt))
