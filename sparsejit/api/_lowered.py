@@ -76,6 +76,10 @@ class Lowered:
                 )
             case "mlir" if "mlir" not in self._stage_texts():
                 return print_mlir(self._program.func)
+            case "copies":
+                texts = self._stage_texts()
+                fused = texts.get("copies:fused")
+                return texts[level] if fused is None else f"{texts[level]}\n{fused}"
             case _:
                 return self._stage_texts()[level]
 

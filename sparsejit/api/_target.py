@@ -16,7 +16,7 @@ from sparsejit.api._options import JitOptions, wanted_target
 from sparsejit.backends import BACKENDS, Backend, LlvmBackend, NumbaBackend
 from sparsejit.errors import DeviceError, UnsupportedError
 from sparsejit.ir.tensor import TensorFunc
-from sparsejit.ir.walk import functions_called
+from sparsejit.ir.user_functions import called_by_tensors
 from sparsejit.runtime.probe import (
     NO_GPU_CODE,
     cuda_obstacles,
@@ -98,7 +98,7 @@ def check_num_threads() -> int | None:
 
 def why_not_cuda(func: TensorFunc) -> str:
     """Return why no GPU can ever run a function, empty where one could."""
-    names = ", ".join(dict.fromkeys(function.name for function in functions_called(func)))
+    names = ", ".join(dict.fromkeys(function.name for function in called_by_tensors(func)))
     if not names:
         return ""
     return f"only Numba can compile {names}, for the CPU; explain() says what keeps it from more"

@@ -31,7 +31,6 @@ from sparsejit.ir.device_statements import Launch, LibraryCall, ReadBack
 from sparsejit.ir.host_form import host_form
 from sparsejit.ir.loop_walk import (
     all_statements,
-    functions_called,
     memrefs_defined,
     result_memrefs,
 )
@@ -61,6 +60,7 @@ from sparsejit.ir.loops import (
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import UserFunction
 from sparsejit.ir.types import DType
+from sparsejit.ir.user_functions import called_by_loops
 from sparsejit.user_code import symbol_of
 
 __all__ = ["emit_python"]
@@ -139,7 +139,7 @@ class _Writer:
     def __init__(self, func: LoopFunc) -> None:
         self.names = python_names(_all_names(func))
         self.functions: dict[str, UserFunction] = {}
-        for function in functions_called(func.body):
+        for function in called_by_loops(func.body):
             name = fresh_name(function.text, self.names.values())
             self.names[symbol_of(function)] = name
             self.functions[name] = function

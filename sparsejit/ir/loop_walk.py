@@ -53,7 +53,6 @@ from sparsejit.ir.loops import (
     View,
     While,
 )
-from sparsejit.ir.scalar import UserFunction
 from sparsejit.ir.types import INDEX, DType
 
 __all__ = [
@@ -66,7 +65,6 @@ __all__ = [
     "expressions",
     "free_memrefs",
     "free_vars",
-    "functions_called",
     "library_memrefs",
     "map_body",
     "map_expr",
@@ -200,17 +198,6 @@ def all_statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
         yield stmt
         for block in blocks(stmt):
             yield from all_statements(block)
-
-
-def functions_called(body: Iterable[Stmt]) -> tuple[UserFunction, ...]:
-    """Return the user functions that statements call, each once, in order of appearance."""
-    found: dict[UserFunction, None] = {}
-    for stmt in all_statements(body):
-        for outer in expressions(stmt):
-            for expr in all_expressions(outer):
-                if isinstance(expr, Call):
-                    found.setdefault(expr.function)
-    return tuple(found)
 
 
 def memrefs_defined(stmt: Stmt) -> tuple[Memref, ...]:

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import NamedTuple, assert_never
 
 from sparsejit.affine import AffineExpr, substitute
-from sparsejit.ir.scalar import UserFunction, calls_of
 from sparsejit.ir.tensor import (
     AllocTensor,
     Concat,
@@ -42,7 +41,6 @@ __all__ = [
     "blocks_of",
     "defined_by",
     "definitions",
-    "functions_called",
     "map_blocks",
     "map_ops",
     "operands_of",
@@ -299,12 +297,3 @@ def substitute_symbols(op: Op, values: Mapping[int, AffineExpr]) -> Op:
         return Value(value.name, TensorType(shape, kind.dtype, kind.format, kind.fill))
 
     return replace_values(_substitute_in(op, values), retype)
-
-
-def functions_called(func: TensorFunc) -> tuple[UserFunction, ...]:
-    """Return the user functions that a function calls, each once, in order of appearance."""
-    found: dict[UserFunction, None] = {}
-    for op in all_ops(func.ops):
-        if isinstance(op, Generic):
-            found.update(dict.fromkeys(call.function for call in calls_of(op.body)))
-    return tuple(found)

@@ -8,7 +8,6 @@ case without sparse operands), all other operations are lowered here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import assert_never
 
 from sparsejit.affine import identity_map
@@ -35,7 +34,7 @@ from sparsejit.sparsify_and_bufferize._buffers import (
 from sparsejit.sparsify_and_bufferize._conversion import conversion_op
 from sparsejit.sparsify_and_bufferize._copy_insertion import CopyInserted
 from sparsejit.sparsify_and_bufferize._entries_replacement import replaced_entries
-from sparsejit.sparsify_and_bufferize._fusion import Nest, fuse, fused_text
+from sparsejit.sparsify_and_bufferize._fusion import Nest, fuse_generics, nests_of
 from sparsejit.sparsify_and_bufferize._library_calls import (
     library_call,
     scaled_values,
@@ -104,19 +103,8 @@ class _Bufferizer:
             for copy in self._inserted.copies
         ]
         facts = (*self._facts, *copies)
-        return self._fused(
-            loops.LoopFunc(self._inserted.name, self._params, tuple(body), tuple(results), facts)
-        )
-
-    def _fused(self, func: loops.LoopFunc) -> loops.LoopFunc:
-        """Group generics under common loops; a device has its own ways to share rows."""
-        if not self._options.fuse_generics or self._options.library_kernels:
-            return func
-        func, groups = fuse(func, self._nests)
-        if groups and self._observe is not None:
-            self._observe("fused", "\n".join(map(fused_text, groups)))
-        told = [Fact(FactKind.FUSION, group.generics[0], fused_text(group)) for group in groups]
-        return replace(func, facts=(*func.facts, *told))
+        func = loops.LoopFunc(self._inserted.name, self._params, tuple(body), tuple(results), facts)
+        return fuse_generics(func, self._nests, self._options, self._observe)
 
     # ------------------------------------------------------------ results and ends of buffers
 
@@ -264,9 +252,7 @@ class _Bufferizer:
         if isinstance(made.result, SparseBuffer):
             self._storage[root] = made.result
         self._facts += made.facts
-        for stmt in made.statements:
-            if isinstance(stmt, loops.For):
-                self._nests[stmt.var.name] = Nest(op.result.name, bool(op.inputs))
+        self._nests |= nests_of(op, made.statements)
         if self._observe is not None:
             self._observe("lattices", f"%{op.result.name}\n{made.lattices}".rstrip())
         return made.statements

@@ -9,16 +9,19 @@ iteration has made (attention: the maximum, the exponentials, the sum and the pr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from sparsejit.ir.facts import Fact, FactKind
 from sparsejit.ir.loop_fusion import append_loop, view_roots
 from sparsejit.ir.loops import For, If, LoopFunc, Stmt, While
 from sparsejit.ir.shared_copies import share_copies
+from sparsejit.ir.tensor import Generic
 from sparsejit.sparsify_and_bufferize._inner_fusion import Effects, fuse_inside, split_between
 from sparsejit.sparsify_and_bufferize._iteration_workspaces import Workspaces
+from sparsejit.sparsify_and_bufferize._options import StageOptions
 
-__all__ = ["Fused", "Nest", "fuse", "fused_text"]
+__all__ = ["Fused", "Nest", "fuse_generics", "fused_text", "nests_of"]
 
 _FARTHEST = 64
 """How many statements a nest may move up to join another one."""
@@ -63,7 +66,32 @@ def fused_text(fused: Fused) -> str:
     return f"{text}; of one iteration: {', '.join(kept)}" if kept else text
 
 
-def fuse(func: LoopFunc, nests: Mapping[str, Nest]) -> tuple[LoopFunc, tuple[Fused, ...]]:
+def nests_of(op: Generic, statements: Sequence[Stmt]) -> dict[str, Nest]:
+    """Return what the outermost loops of an operation compute, by their variables."""
+    nest = Nest(op.result.name, bool(op.inputs))
+    return {stmt.var.name: nest for stmt in statements if isinstance(stmt, For)}
+
+
+def fuse_generics(
+    func: LoopFunc,
+    nests: Mapping[str, Nest],
+    options: StageOptions,
+    observe: Callable[[str, str], None] | None,
+) -> LoopFunc:
+    """Return ``func`` with generics under common loops, and the facts that tell of it.
+
+    A device has its own ways to share rows: with library kernels nothing is fused here.
+    """
+    if not options.fuse_generics or options.library_kernels:
+        return func
+    made, groups = _fused(func, nests)
+    if groups and observe is not None:
+        observe("copies:fused", "\n".join(map(fused_text, groups)))
+    told = [Fact(FactKind.FUSION, group.generics[0], fused_text(group)) for group in groups]
+    return replace(made, facts=(*made.facts, *told))
+
+
+def _fused(func: LoopFunc, nests: Mapping[str, Nest]) -> tuple[LoopFunc, tuple[Fused, ...]]:
     """Return ``func`` with nests fused, and the groups; ``nests`` by the variables of their loops.
 
     Without a group of two operations that read something, the function stays as it is.

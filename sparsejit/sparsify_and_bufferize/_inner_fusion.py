@@ -34,6 +34,7 @@ from sparsejit.ir.loops import (
     Stmt,
     Store,
     Var,
+    While,
 )
 
 __all__ = ["Effects", "fuse_inside", "split_between"]
@@ -67,7 +68,7 @@ def _join(made: list[Stmt], loop: For, joined: list[str], roots: Mapping[str, st
         first = made[place]
         if not isinstance(first, For) or (first.lower, first.upper) != (loop.lower, loop.upper):
             continue
-        if first.reductions or loop.reductions:
+        if first.reductions or loop.reductions or _is_nest(first):
             return False
         second = _renamed(loop, first.var)
         whole = Effects.of((first,), roots), Effects.of((loop,), roots)
@@ -167,6 +168,11 @@ def split_between(
         else:
             return None
     return before, after
+
+
+def _is_nest(loop: For) -> bool:
+    """Whether a loop has loops inside, which should have all registers for themselves."""
+    return any(isinstance(stmt, For | While) for stmt in all_statements(loop.body))
 
 
 def _renamed(loop: For, var: Var) -> tuple[Stmt, ...]:

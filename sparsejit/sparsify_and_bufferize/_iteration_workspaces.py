@@ -20,6 +20,7 @@ from sparsejit.ir.loop_walk import (
     blocks,
     expressions,
     map_body,
+    map_expr,
     memrefs,
     memrefs_written,
     result_memrefs,
@@ -147,8 +148,10 @@ class Workspaces:
             return (subtract(indices[0], first),)
 
         def body(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-            moved = _with_places(stmts, memref, memref, place)
-            made = Alloc(memref, (subtract(over.upper, first),), alloc.fill)
+            known, is_filled = _without_fill(stmts, over, alloc)
+            moved = _with_places(known, memref, memref, place)
+            fill = None if is_filled else alloc.fill
+            made = Alloc(memref, (subtract(over.upper, first),), fill)
             return (Let(first, over.lower), made, *moved, Dealloc(memref))
 
         func = _changed(self.func, self.outer, memref, body)
@@ -206,6 +209,41 @@ def _as_variable(stmts: tuple[Stmt, ...], memref: Memref, var: Var, start: Lit) 
     assert isinstance(assign, Assign)
     made[first] = Let(var, assign.value, mutable=count > 1)
     return tuple(made)
+
+
+def _without_fill(
+    stmts: tuple[Stmt, ...], over: For, alloc: Alloc
+) -> tuple[tuple[Stmt, ...], bool]:
+    """Return statements that read no element before it is stored, and whether there are such.
+
+    The first loop over the entries meets each once, so what it reads before it stores the element
+    is what the array was filled with.
+    """
+    memref = alloc.memref
+    at = next(place for place, stmt in enumerate(stmts) if _mentions(stmt, memref))
+    loop = stmts[at]
+    if not isinstance(loop, For) or (loop.lower, loop.upper) != (over.lower, over.upper):
+        return stmts, False
+    place = next((n for n, stmt in enumerate(loop.body) if _stores(stmt, memref)), None)
+    store = None if place is None else loop.body[place]
+    if not isinstance(store, Store) or store.reduce is not None:
+        return stmts, False
+    if alloc.fill is None and any(_mentions(stmt, memref) for stmt in loop.body[:place]):
+        return stmts, False
+
+    def expression(expr: Expr) -> Expr:
+        is_fill = isinstance(expr, Load) and expr.memref == memref and alloc.fill is not None
+        return Lit(alloc.fill) if is_fill and alloc.fill is not None else expr
+
+    before = map_body(loop.body[:place], expression)
+    value = map_expr(store.value, expression)
+    body = (*before, replace(store, value=value), *loop.body[len(before) + 1 :])
+    return (*stmts[:at], replace(loop, body=body), *stmts[at + 1 :]), True
+
+
+def _stores(stmt: Stmt, memref: Memref) -> bool:
+    inner = all_statements((stmt,))
+    return any(isinstance(other, Store) and other.memref == memref for other in inner)
 
 
 def _with_places(

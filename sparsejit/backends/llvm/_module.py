@@ -25,7 +25,6 @@ from sparsejit.backends.llvm._types import in_register
 from sparsejit.ir.loop_walk import (
     all_expressions,
     all_statements,
-    functions_called,
     memrefs_defined,
     result_memrefs,
 )
@@ -43,6 +42,7 @@ from sparsejit.ir.loops import (
     Var,
     View,
 )
+from sparsejit.ir.user_functions import called_by_loops
 
 __all__ = [
     "OBJECT_HEAD",
@@ -208,7 +208,7 @@ class _ModuleWriter:
             tiles=self._tiles(),
             options=self._options,
         )
-        statements.expressions.calls.functions = functions_called(self._func.body)
+        statements.expressions.calls.functions = called_by_loops(self._func.body)
         statements.expressions.values.update(values)
         statements.expressions.arrays.update(arrays)
         statements.block(self._func.body)

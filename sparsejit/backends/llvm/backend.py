@@ -24,8 +24,8 @@ from sparsejit.backends.llvm._options import CodeOptions
 from sparsejit.backends.llvm._statements import NO_MEMORY
 from sparsejit.backends.llvm._user_calls import FIRST_STATUS
 from sparsejit.backends.python_source import emit_python
-from sparsejit.ir.loop_walk import functions_called
 from sparsejit.ir.loops import LoopFunc, Memref
+from sparsejit.ir.user_functions import called_by_loops
 from sparsejit.user_code import c_function, failure, symbol_of
 
 __all__ = ["CacheCounts", "LlvmBackend", "LlvmKernel"]
@@ -116,7 +116,7 @@ class LlvmKernel:
         self._expanded: Expanded = expand(lower(func, options))
         self._arguments = Arguments(func)
         self._results = Results(self._expanded.func)
-        self._functions = functions_called(self._expanded.func.body)
+        self._functions = called_by_loops(self._expanded.func.body)
         self._options = options
         self._cache = cache
         packed = struct.Struct(f"={self._arguments.format}{self._results.format}")
