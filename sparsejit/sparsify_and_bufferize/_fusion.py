@@ -18,13 +18,20 @@ from sparsejit.ir.loops import For, If, LoopFunc, Stmt, While
 from sparsejit.ir.shared_copies import share_copies
 from sparsejit.ir.tensor import Generic
 from sparsejit.sparsify_and_bufferize._inner_fusion import Effects, fuse_inside, split_between
-from sparsejit.sparsify_and_bufferize._iteration_workspaces import Workspaces
+from sparsejit.sparsify_and_bufferize._iteration_workspaces import Workspaces, with_known_extents
 from sparsejit.sparsify_and_bufferize._options import StageOptions
 
 __all__ = ["Fused", "Nest", "fuse_generics", "fused_text", "nests_of"]
 
 _FARTHEST = 64
 """How many statements a nest may move up to join another one."""
+
+_LARGEST = 32
+"""How many nests a group has at most: larger loops run short of registers, and compile for long."""
+
+
+_Known = dict[int, tuple[Stmt, Effects]]
+"""The effects of statements by their identity, and the statements, which keeps these apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +103,12 @@ def _fused(func: LoopFunc, nests: Mapping[str, Nest]) -> tuple[LoopFunc, tuple[F
 
     Without a group of two operations that read something, the function stays as it is.
     """
-    shared = share_copies(func)
+    shared = with_known_extents(share_copies(func))
     roots = view_roots(shared)
     alone: frozenset[str] = frozenset()
+    known: _Known = {}
     while True:
-        joining = _Joining(nests, roots, alone)
+        joining = _Joining(nests, roots, alone, known)
         body = joining.block(shared.body)
         single = joining.without_partner()
         if not single:
@@ -124,12 +132,17 @@ class _Joining:
     """Joins the loops of blocks; those in ``alone`` stay as they are."""
 
     def __init__(
-        self, nests: Mapping[str, Nest], roots: Mapping[str, str], alone: frozenset[str]
+        self,
+        nests: Mapping[str, Nest],
+        roots: Mapping[str, str],
+        alone: frozenset[str],
+        known: _Known,
     ) -> None:
         self.groups: dict[str, list[str]] = {}
         self._nests = nests
         self._roots = roots
         self._alone = alone
+        self._known = known
 
     def block(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         """Return a block with its loops joined, and those of the blocks of other statements."""
@@ -150,22 +163,38 @@ class _Joining:
 
     def _join(self, made: list[Stmt], loop: For) -> bool:
         """Put a loop into the last nest before it that it may join, past what does not matter."""
+        bounds = loop.lower, loop.upper
         for place in range(len(made) - 1, max(len(made) - _FARTHEST, 0) - 1, -1):
             first = made[place]
-            if not isinstance(first, For) or first.var.name not in self._nests.keys() - self._alone:
+            if not isinstance(first, For) or (first.lower, first.upper) != bounds:
                 continue
+            name = first.var.name
+            if name not in self._nests or name in self._alone:
+                continue
+            if len(self.groups.get(name, ())) >= _LARGEST:
+                return False
             joined: list[Stmt] = [first]
-            if append_loop(joined, loop, self._roots) is None:
-                continue
-            effects = Effects.of((first,), self._roots), Effects.of((loop,), self._roots)
-            split = split_between(made[place + 1 :], *effects, self._roots)
-            if split is None:
+            split = self._split(made[place + 1 :], first, loop)
+            if split is None or append_loop(joined, loop, self._roots) is None:
                 return False
             before, after = split
             made[place:] = [*before, *joined, *after]
-            self.groups.setdefault(first.var.name, [first.var.name]).append(loop.var.name)
+            self._known[id(joined[0])] = joined[0], self._effects(first) | self._effects(loop)
+            self.groups.setdefault(name, [name]).append(loop.var.name)
             return True
         return False
+
+    def _split(
+        self, between: Sequence[Stmt], first: For, loop: For
+    ) -> tuple[list[Stmt], list[Stmt]] | None:
+        return split_between(between, self._effects(first), self._effects(loop), self._effects)
+
+    def _effects(self, stmt: Stmt) -> Effects:
+        """Return what a statement reads and writes, found once."""
+        known = self._known.get(id(stmt))
+        if known is None:
+            known = self._known[id(stmt)] = stmt, Effects.of((stmt,), self._roots)
+        return known[1]
 
     def without_partner(self) -> frozenset[str]:
         """Return the loops of groups in which fewer than two operations read something."""

@@ -7,7 +7,7 @@ pass has made. Both keep the order of their passes, so sums are added up as befo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sparsejit.ir.loop_fusion import view_roots
@@ -75,7 +75,7 @@ def _join(made: list[Stmt], loop: For, joined: list[str], roots: Mapping[str, st
         bounds = {name for bound in (loop.lower, loop.upper) for name in _names(bound, roots)}
         if bounds & whole[0].writes or not _is_pass_by_pass(first.body, second, first.var, roots):
             return False
-        split = split_between(made[place + 1 :], *whole, roots)
+        split = split_between(made[place + 1 :], *whole, lambda stmt: Effects.of((stmt,), roots))
         if split is None:
             return False
         before, after = split
@@ -122,6 +122,10 @@ class Effects:
                     are_known = False
         return Effects(frozenset(reads), frozenset(writes), are_known)
 
+    def __or__(self, other: Effects) -> Effects:
+        reads, writes = self.reads | other.reads, self.writes | other.writes
+        return Effects(reads, writes, self.are_known and other.are_known)
+
     def meets(self, other: Effects) -> bool:
         """Whether the order of the two matters, or is not known to be free."""
         if not (self.are_known and other.are_known):
@@ -150,7 +154,10 @@ def _names(expr: Expr, roots: Mapping[str, str]) -> Iterator[str]:
 
 
 def split_between(
-    between: Sequence[Stmt], first: Effects, second: Effects, roots: Mapping[str, str]
+    between: Sequence[Stmt],
+    first: Effects,
+    second: Effects,
+    effects_of: Callable[[Stmt], Effects],
 ) -> tuple[list[Stmt], list[Stmt]] | None:
     """Return what may go before ``first`` and what behind ``second``; None where it may not.
 
@@ -159,8 +166,8 @@ def split_between(
     before: list[Stmt] = []
     after: list[Stmt] = []
     for stmt in between:
-        effects = Effects.of((stmt,), roots)
-        waits = any(effects.meets(Effects.of((other,), roots)) for other in after)
+        effects = effects_of(stmt)
+        waits = any(effects.meets(effects_of(other)) for other in after)
         if not waits and not effects.meets(first):
             before.append(stmt)
         elif not effects.meets(second):

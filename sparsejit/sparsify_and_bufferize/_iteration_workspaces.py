@@ -10,7 +10,7 @@ makes and uses them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sparsejit.ir.fold import zero_of
 from sparsejit.ir.loop_fusion import Accesses, view_roots
@@ -52,14 +52,14 @@ from sparsejit.ir.loops import (
 from sparsejit.ir.types import INDEX
 from sparsejit.sparsify_and_bufferize._index import subtract
 
-__all__ = ["Workspaces"]
+__all__ = ["Workspaces", "with_known_extents"]
 
 _ROW = ("row",)
 
 
 @dataclass(frozen=True, slots=True)
 class Workspaces:
-    """A function after arrays of the fused loop ``outer`` were replaced; ``numbers`` became
+    """The fused loop ``outer`` of ``func`` after arrays were replaced: ``numbers`` became
     variables, ``rows`` arrays of one iteration."""
 
     func: LoopFunc
@@ -69,73 +69,97 @@ class Workspaces:
 
     def with_rows(self) -> Workspaces:
         """Replace the arrays that have one element, or one row, for each iteration."""
-        made = self
-        for alloc in _candidates(_with_known_extents(self.func), self.outer):
-            if made._key(alloc.memref) != _ROW:
+        change = _Change.of(self.func, self.outer)
+        for alloc in change.candidates():
+            if change.keys.get(alloc.memref.name) != _ROW:
                 continue
             if alloc.memref.rank > 1:
-                made = made._row(alloc)
+                change.row(alloc)
             elif alloc.memref.dtype.compute is alloc.memref.dtype:
-                made = made._number(alloc, made.outer)
-        return made
+                change.number(alloc, None)
+        return self._after(change)
 
     def with_entries(self) -> Workspaces:
         """Replace the values of the stored entries of each iteration."""
-        made = self
-        for alloc in _candidates(_with_known_extents(self.func), self.outer):
-            memref, key = alloc.memref, made._key(alloc.memref)
+        change = _Change.of(self.func, self.outer)
+        for alloc in change.candidates():
+            memref, key = alloc.memref, change.keys.get(alloc.memref.name)
             if key is None or len(key) < 2 or memref.rank > 1:
                 continue
-            places = _loops_over(made._loop.body, memref)
+            places = _loops_over(change.body, memref)
             if len(places) == 1 and memref.dtype.compute is memref.dtype:
-                made = made._number(alloc, places[0].var.name)
+                change.number(alloc, places[0].var.name)
             elif len(key) == 2 and len({(loop.lower, loop.upper) for loop in places}) == 1:
-                made = made._segment(alloc, places[0])
-        return made
+                change.segment(alloc, places[0])
+        return self._after(change)
 
-    @property
-    def _loop(self) -> For:
-        return next(
-            stmt
-            for stmt in all_statements(self.func.body)
-            if isinstance(stmt, For) and stmt.var.name == self.outer
+    def _after(self, change: _Change) -> Workspaces:
+        return Workspaces(
+            change.applied(),
+            self.outer,
+            (*self.numbers, *change.numbers),
+            (*self.rows, *change.rows),
         )
 
-    def _key(self, memref: Memref) -> tuple[str, ...] | None:
-        """How all accesses to an array go by the loop's variable, None where that is not known."""
-        loop = self._loop
+
+@dataclass(slots=True)
+class _Change:
+    """The body of a fused loop while its arrays are replaced, one after the other.
+
+    ``keys`` say how all accesses to an array go by the loop's variable, where that is known.
+    """
+
+    func: LoopFunc
+    loop: For
+    keys: dict[str, tuple[str, ...]]
+    body: tuple[Stmt, ...]
+    numbers: list[str] = field(default_factory=list)
+    rows: list[str] = field(default_factory=list)
+
+    @staticmethod
+    def of(func: LoopFunc, outer: str) -> _Change:
+        """Return the loop as it is."""
+        block = _block_of(func.body, outer)
+        loop = next(stmt for stmt in block if isinstance(stmt, For) and stmt.var.name == outer)
         written = {m.name for stmt in all_statements(loop.body) for m in memrefs_written(stmt)}
-        found = Accesses(loop, view_roots(self.func), written | {memref.name})
-        keys = {key for root, key in found.found if root == memref.name}
-        return keys.pop() if found.are_known and len(keys) == 1 else None
+        found = Accesses(loop, view_roots(func), written)
+        keys: dict[str, set[tuple[str, ...]]] = {}
+        for root, key in found.found if found.are_known else ():
+            keys.setdefault(root, set()).add(key)
+        single = {name: next(iter(some)) for name, some in keys.items() if len(some) == 1}
+        return _Change(func, loop, single, loop.body)
 
-    # ------------------------------------------------------------ replacements
+    def candidates(self) -> list[Alloc]:
+        """Return the allocations whose arrays only this loop uses, element by element."""
+        return list(_candidates(self.func, self.loop))
 
-    def _number(self, alloc: Alloc, loop: str) -> Workspaces:
-        """Let the element of an array that one iteration of ``loop`` uses be a variable."""
+    def number(self, alloc: Alloc, loop: str | None) -> None:
+        """Let the element of an array that one iteration uses be a variable: of the fused loop, or
+        of a loop inside."""
         memref = alloc.memref
         var = Var(memref.name, memref.dtype)
         start = Lit(alloc.fill if alloc.fill is not None else zero_of(memref.dtype))
 
-        def body(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-            return _as_variable(stmts, memref, var, start)
+        def statement(stmt: Stmt) -> Iterable[Stmt]:
+            if isinstance(stmt, For) and stmt.var.name == loop:
+                return (replace(stmt, body=_as_variable(stmt.body, memref, var, start)),)
+            return (stmt,)
 
-        func = _changed(self.func, loop, memref, body)
-        return replace(self, func=func, numbers=(*self.numbers, memref.name))
+        if loop is None:
+            self.body = _as_variable(self.body, memref, var, start)
+        else:
+            self.body = map_body(self.body, change_stmt=statement)
+        self.numbers.append(memref.name)
 
-    def _row(self, alloc: Alloc) -> Workspaces:
+    def row(self, alloc: Alloc) -> None:
         """Let the row of an array that one iteration uses be an array of its own."""
         memref = alloc.memref
         row = replace(memref, rank=memref.rank - 1)
+        moved = _with_places(self.body, memref, row, lambda indices: indices[1:])
+        self.body = (Alloc(row, alloc.extents[1:], alloc.fill), *moved, Dealloc(row))
+        self.rows.append(memref.name)
 
-        def body(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-            moved = _with_places(stmts, memref, row, lambda indices: indices[1:])
-            return (Alloc(row, alloc.extents[1:], alloc.fill), *moved, Dealloc(row))
-
-        func = _changed(self.func, self.outer, memref, body)
-        return replace(self, func=func, rows=(*self.rows, memref.name))
-
-    def _segment(self, alloc: Alloc, over: For) -> Workspaces:
+    def segment(self, alloc: Alloc, over: For) -> None:
         """Let the values of the entries that one iteration runs over be an array of their own."""
         memref = alloc.memref
         taken = set(_all_names(self.func))
@@ -143,44 +167,37 @@ class Workspaces:
         while name in taken:
             name += "_"
         first = Var(name, INDEX)
+        known, is_filled = _without_fill(self.body, over, alloc)
+        moved = _with_places(known, memref, memref, lambda at: (subtract(at[0], first),))
+        fill = None if is_filled else alloc.fill
+        made = Alloc(memref, (subtract(over.upper, first),), fill)
+        self.body = (Let(first, over.lower), made, *moved, Dealloc(memref))
+        self.rows.append(memref.name)
 
-        def place(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-            return (subtract(indices[0], first),)
+    def applied(self) -> LoopFunc:
+        """Return the function with the new body, and without the old allocations."""
+        gone = {*self.numbers, *self.rows}
+        if not gone:
+            return self.func
+        loop = replace(self.loop, body=self.body)
 
-        def body(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-            known, is_filled = _without_fill(stmts, over, alloc)
-            moved = _with_places(known, memref, memref, place)
-            fill = None if is_filled else alloc.fill
-            made = Alloc(memref, (subtract(over.upper, first),), fill)
-            return (Let(first, over.lower), made, *moved, Dealloc(memref))
+        def walk(stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
+            made: list[Stmt] = []
+            for stmt in stmts:
+                match stmt:
+                    case Alloc(memref) | Dealloc(memref) if memref.name in gone:
+                        pass
+                    case For(var) if var == loop.var:
+                        made.append(loop)
+                    case For() | While():
+                        made.append(replace(stmt, body=walk(stmt.body)))
+                    case If():
+                        made.append(replace(stmt, then=walk(stmt.then), orelse=walk(stmt.orelse)))
+                    case _:
+                        made.append(stmt)
+            return tuple(made)
 
-        func = _changed(self.func, self.outer, memref, body)
-        return replace(self, func=func, rows=(*self.rows, memref.name))
-
-
-def _changed(
-    func: LoopFunc, loop: str, memref: Memref, body: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]
-) -> LoopFunc:
-    """Return ``func`` with another body of a loop, and without the allocation of an array."""
-    func = _with_known_extents(func)
-
-    def walk(stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
-        made: list[Stmt] = []
-        for stmt in stmts:
-            match stmt:
-                case Alloc(other) | Dealloc(other) if other.name == memref.name:
-                    continue
-                case For(var) if var.name == loop:
-                    made.append(replace(stmt, body=body(stmt.body)))
-                case For() | While():
-                    made.append(replace(stmt, body=walk(stmt.body)))
-                case If():
-                    made.append(replace(stmt, then=walk(stmt.then), orelse=walk(stmt.orelse)))
-                case _:
-                    made.append(stmt)
-        return tuple(made)
-
-    return replace(func, body=walk(func.body))
+        return replace(self.func, body=walk(self.func.body))
 
 
 def _as_variable(stmts: tuple[Stmt, ...], memref: Memref, var: Var, start: Lit) -> tuple[Stmt, ...]:
@@ -270,7 +287,7 @@ def _with_places(
 # ---------------------------------------------------------------- which arrays
 
 
-def _with_known_extents(func: LoopFunc) -> LoopFunc:
+def with_known_extents(func: LoopFunc) -> LoopFunc:
     """Return ``func`` without questions for the extents of arrays that keep those they are made
     with, of parameters and numbers."""
     changing = {
@@ -305,30 +322,26 @@ def _with_known_extents(func: LoopFunc) -> LoopFunc:
     return replace(func, body=tuple(made))
 
 
-def _candidates(func: LoopFunc, outer: str) -> Iterator[Alloc]:
-    """Yield the allocations next to the fused loop whose arrays only that loop uses, by element."""
-    block = _block_of(func.body, outer)
-    loop = next(stmt for stmt in block if isinstance(stmt, For) and stmt.var.name == outer)
+def _candidates(func: LoopFunc, loop: For) -> Iterator[Alloc]:
+    """Yield the allocations next to a loop whose arrays only that loop uses, by element."""
+    block = _block_of(func.body, loop.var.name)
     results = {memref.name for memref in result_memrefs(func)}
-    mentions = [
-        (stmt, memref.name) for stmt in all_statements(func.body) for memref in memrefs(stmt)
-    ]
     inside = {id(stmt) for stmt in all_statements(loop.body)}
+    within: dict[str, list[Stmt]] = {}
+    outside: dict[str, list[Stmt]] = {}
+    for stmt in all_statements(func.body):
+        users = within if id(stmt) in inside else outside
+        for name in {memref.name for memref in memrefs(stmt)}:
+            users.setdefault(name, []).append(stmt)
+    ends = {stmt.memref.name for stmt in block if isinstance(stmt, Dealloc)}
     for alloc in block:
         if not isinstance(alloc, Alloc) or alloc.memref.name in results:
             continue
         name = alloc.memref.name
-        users = [stmt for stmt, used in mentions if used == name]
-        outside = [stmt for stmt in users if id(stmt) not in inside]
-        ends = [stmt for stmt in outside if isinstance(stmt, Dealloc)]
-        if (
-            len(ends) != 1
-            or ends[0] not in block
-            or any(stmt is not alloc and stmt is not ends[0] for stmt in outside)
-        ):
+        others = [stmt for stmt in outside.get(name, ()) if not isinstance(stmt, Dealloc)]
+        if name not in ends or others or len(outside[name]) != 1 or name not in within:
             continue
-        within = [stmt for stmt in users if id(stmt) in inside]
-        if within and all(_by_element(stmt, name) for stmt in within):
+        if all(_by_element(stmt, name) for stmt in within[name]):
             yield alloc
 
 
