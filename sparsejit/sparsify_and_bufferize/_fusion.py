@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from sparsejit.ir.device_statements import LibraryOp
 from sparsejit.ir.facts import Fact, FactKind
 from sparsejit.ir.loop_fusion import append_loop, view_roots
 from sparsejit.ir.loops import For, If, LoopFunc, Stmt, While
@@ -25,6 +26,9 @@ __all__ = ["Fused", "Nest", "fuse_generics", "fused_text", "nests_of"]
 
 _FARTHEST = 64
 """How many statements a nest may move up to join another one."""
+
+_OF_HOSTS = frozenset({LibraryOp.GEMM.value})
+"""The library kernels that the CPU has, too."""
 
 _LARGEST = 32
 """How many nests a group has at most: larger loops run short of registers, and compile for long."""
@@ -87,9 +91,9 @@ def fuse_generics(
 ) -> LoopFunc:
     """Return ``func`` with generics under common loops, and the facts that tell of it.
 
-    A device has its own ways to share rows: with library kernels nothing is fused here.
+    A device has its own ways to share rows: with kernels that only a device has nothing is fused.
     """
-    if not options.fuse_generics or options.library_kernels:
+    if not options.fuse_generics or options.library_kernels - _OF_HOSTS:
         return func
     made, groups = _fused(func, nests)
     if groups and observe is not None:

@@ -226,21 +226,16 @@ class Statements:
             pointer = self._given[memref.name]
         else:
             size = self._size(extents, element_size(memref))
-            pointer = self._room(memref, size)
+            if memref.name in self._kept.names:
+                pointer = self._kept.room(memref.name, size, self._owned, self._check_memory)
+            else:
+                pointer = self._b.call(self._functions.malloc(), [size])
+                self._check_memory(pointer, size)
+                self._own(memref, pointer)
         if stmt.fill is not None:
             self._fill(memref, pointer, extents, self._e.constant(stmt.fill))
         array = Array(memref, Layout.CONTIGUOUS, pointer, extents)
         self._e.arrays[memref.name] = self._in_slots(array)
-
-    def _room(self, memref: Memref, size: Value) -> Value:
-        """Return new memory; what a loop allocates and frees in each pass keeps its room."""
-        b = self._b
-        if memref.name not in self._kept.names:
-            pointer = b.call(self._functions.malloc(), [size])
-            self._check_memory(pointer, size)
-            self._own(memref, pointer)
-            return pointer
-        return self._kept.room(memref.name, size, self._owned, self._check_memory)
 
     def _size(self, extents: Sequence[Value], size: int) -> Value:
         """The bytes of an array; fail where the number does not fit."""
