@@ -2,11 +2,14 @@
 
 In: a plain Python function, what its parameters are bound to, and why it could not be read. Out:
 the expression of what it returns. Its dtype is what Numba infers for the dtypes of the operands,
-where 16-bit floats take part as float32; their own type comes back where float32 does.
+where 16-bit floats take part as float32; their own type comes back where float32 does. Traced
+scalars that the function reads from outside become operands, too.
 """
 
 from __future__ import annotations
 
+import ast
+import copy
 import inspect
 import types
 from collections.abc import Mapping, Sequence
@@ -20,7 +23,7 @@ from sparsejit.ir.types import DType
 from sparsejit.trace._array import Array
 from sparsejit.trace._context import Trace
 from sparsejit.trace._entries import has_nothing, nothing_of
-from sparsejit.trace._function_source import UnreadableError
+from sparsejit.trace._function_source import UnreadableError, node_of
 from sparsejit.trace._operands import as_array
 from sparsejit.trace._pointwise import Pointwise, call, cast, select
 from sparsejit.trace._symbolic import SymbolicInt
@@ -43,10 +46,11 @@ def compiled_call(
     """
     reason = unread.reasons[0]
     try:
-        _refuse_tracers(function)
-        operands = _operands(trace, function, bound)
+        called, read = _with_scalars_as_parameters(trace, function)
+        _refuse_tracers(called)
+        operands = [*read, *_operands(trace, function, bound)]
         taken = [part.dtype.compute for part in operands]
-        found = typed_function(function, taken)
+        found = typed_function(called, taken)
     except (NotCompilableError, UnidentifiedError) as error:
         raise TraceError(
             f"{unread.what}: {reason}; and Numba does not compile it: {error}",
@@ -72,6 +76,47 @@ def _remember(trace: Trace, function: types.FunctionType, reason: str) -> None:
         trace.facts.append(fact)
 
 
+def _with_scalars_as_parameters(
+    trace: Trace, function: types.FunctionType
+) -> tuple[types.FunctionType, list[Pointwise]]:
+    """Return a function that takes the traced scalars that ``function`` reads from outside as its
+    first parameters, and what these are; the function itself where it reads none."""
+    found = {
+        name: as_array(trace, value).read()
+        for name, value in values_read(function)
+        if isinstance(value, SymbolicInt) or (isinstance(value, Array) and not value.extents)
+    }
+    if not found:
+        return function, []
+    try:
+        node = copy.deepcopy(node_of(function))
+    except UnreadableError as error:
+        raise UnidentifiedError(
+            f"it reads {', '.join(found)}, known at run time only, and {error.reasons[0]}"
+        ) from error
+    places = [ast.copy_location(ast.arg(name), node) for name in found]
+    node.args.posonlyargs[:0] = places
+    node.args.defaults.clear()  # they are values by now
+    for parameter in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+        parameter.annotation = None
+    statement: ast.stmt
+    if isinstance(node, ast.FunctionDef):
+        node.decorator_list.clear()
+        node.returns = None
+        statement = node
+    else:
+        name = ast.copy_location(ast.Name("made", ast.Store()), node)
+        statement = ast.copy_location(ast.Assign([name], node), node)
+    module = ast.fix_missing_locations(ast.Module([statement], []))
+    namespace = {**function.__globals__, **dict(values_read(function))}
+    local: dict[str, Any] = {}
+    exec(compile(module, function.__code__.co_filename, "exec"), namespace, local)
+    made: types.FunctionType = local.popitem()[1]
+    made.__name__ = function.__name__
+    made.__defaults__ = function.__defaults__
+    return made, list(found.values())
+
+
 def _refuse_tracers(function: types.FunctionType) -> None:
     """Refuse what is known at run time only: it can be an operand, and no constant."""
     for name, value in values_read(function):
@@ -79,10 +124,6 @@ def _refuse_tracers(function: types.FunctionType) -> None:
             raise UnidentifiedError(
                 f"it reads {name}, an operand of the traced function, which is no constant; take "
                 "its element as a parameter, or numbers that stay as a tuple"
-            )
-        if isinstance(value, SymbolicInt):
-            raise UnidentifiedError(
-                f"it reads {name}, an extent that differs from call to call; take int({name})"
             )
 
 

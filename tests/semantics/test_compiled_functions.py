@@ -291,6 +291,28 @@ def test_captured_numbers_are_seen_anew(monkeypatch: pytest.MonkeyPatch) -> None
     assert dense_of(compiled(A)).tolist() == [[1, 5]]
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_captured_traced_scalars_are_operands(use: Any, target: str) -> None:
+    def fn(A: Any, limit: Any) -> Any:
+        rows = A.shape[0]
+
+        def reduced(x: Any, step: Any = 0.5) -> Any:
+            while x > limit:
+                x -= step
+            return x + rows
+
+        return sj.unary(A, reduced), sj.unary(A, lambda x: math.erf(x) * limit)
+
+    compiled = sj.sparse_jit(fn, target=use(target))
+    for limit, rows in ((1.25, 2), (3.0, 5)):
+        values = np.arange(1.0, rows + 1)
+        A = sp.csr_array(values[:, None])
+        first, second = compiled(A, limit)
+        wanted = [v + rows if v <= limit else limit - (limit - v) % 0.5 + rows for v in values]
+        np.testing.assert_allclose(dense_of(first)[:, 0], wanted)
+        np.testing.assert_allclose(dense_of(second)[:, 0], [math.erf(v) * limit for v in values])
+
+
 TABLE = np.arange(3.0)
 
 
