@@ -337,7 +337,7 @@ def test_texts_and_reports() -> None:
     with pytest.raises(UnsupportedError, match="functions that only Numba can compile"):
         lowered.text("mlir")
     assert (
-        "user function, halvings: compiled by Numba, CPU only: it cannot be read, because While "
+        "halvings: user function: compiled by Numba, CPU only: it cannot be read, because While "
         "is no scalar expression" in lowered.explain()
     )
 
