@@ -98,7 +98,15 @@ def fuse_generics(
     made, groups = _fused(func, nests)
     if groups and observe is not None:
         observe("copies:fused", "\n".join(map(fused_text, groups)))
-    told = [Fact(FactKind.FUSION, group.generics[0], fused_text(group)) for group in groups]
+    reading = {nest.generic for nest in nests.values() if nest.reads}
+    told = [
+        Fact(
+            FactKind.FUSION,
+            next(name for name in group.generics if name in reading),
+            fused_text(group),
+        )
+        for group in groups
+    ]
     return replace(made, facts=(*made.facts, *told))
 
 
