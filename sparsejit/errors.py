@@ -11,11 +11,15 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 __all__ = [
+    "AxisError",
     "BackendError",
     "DeviceError",
     "Location",
+    "OutOfMemoryError",
     "SparseJitError",
+    "SubscriptError",
     "TensorTypeError",
+    "TensorValueError",
     "TraceError",
     "UnsupportedError",
     "VerificationError",
@@ -86,7 +90,27 @@ class TraceError(SparseJitError):
 
 
 class TensorTypeError(SparseJitError, TypeError):
-    """Ranks, dtypes, shapes or formats do not fit what an operation asks for."""
+    """Ranks, dtypes, shapes or formats do not fit what an operation asks for.
+
+    Where NumPy says ``ValueError`` (extents that do not agree, a reduction of nothing) or
+    ``IndexError`` (an element or axis that is not there), it is that too.
+    """
+
+
+class TensorValueError(TensorTypeError, ValueError):
+    """Extents that do not agree, a reduction of nothing: a ``ValueError``, as in NumPy.
+
+    >>> isinstance(TensorValueError("shapes differ"), ValueError)
+    True
+    """
+
+
+class SubscriptError(TensorTypeError, IndexError):
+    """An element that an array does not have: an ``IndexError``, as in NumPy."""
+
+
+class AxisError(TensorTypeError, ValueError, IndexError):
+    """An axis that an array does not have: a ``ValueError`` and ``IndexError``, as in NumPy."""
 
 
 class UnsupportedError(SparseJitError):
@@ -133,7 +157,13 @@ class VerificationError(SparseJitError):
 
 
 class BackendError(SparseJitError):
-    """A tool below (Numba, LLVM, cuSPARSE) refused what sparsejit generated."""
+    """A tool below (Numba, LLVM, cuSPARSE) refused what sparsejit generated, or a user function
+    that a kernel called raised an exception.
+    """
+
+
+class OutOfMemoryError(BackendError, MemoryError):
+    """A call needs an array that no memory holds; the message names it. A ``MemoryError`` too."""
 
 
 class DeviceError(SparseJitError):

@@ -6,13 +6,16 @@ target, times and counts. Out: text. Nothing is decided here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from sparsejit.affine import expr_text
 from sparsejit.ir.facts import Fact, FactKind
-from sparsejit.ir.printing import print_op, type_text
-from sparsejit.ir.tensor import Op, TensorFunc
-from sparsejit.ir.walk import all_ops, results_of
+from sparsejit.ir.printing import const_text, loop_names, print_op, print_scalar, type_text
+from sparsejit.ir.scalar import Const
+from sparsejit.ir.tensor import Empty, Generic, Op, TensorFunc, Value
+from sparsejit.ir.walk import all_ops, blocks_of, results_of
 from sparsejit.tensors import Operand
 
 __all__ = ["OperandNote", "Report", "explain_text"]
@@ -113,31 +116,87 @@ def _bytes(count: int) -> str:
     return f"{count} B"
 
 
-_OF_OPERATIONS = (
-    FactKind.LIBRARY,
-    FactKind.LIBRARY_CALL,
-    FactKind.LOOP_ORDER,
-    FactKind.ITERATION,
-    FactKind.STORAGE,
-)
-
-
 def _operations(report: Report) -> Iterator[str]:
-    """Each operation with what ran and the facts about its results."""
-    ops = list(all_ops(report.func.ops))
-    if ops:
-        yield "operations"
+    """Each operation as a formula, in program order, with the facts about its result below it."""
+    if not report.func.ops:
+        return
+    same = _common_library(report)
+    calls = {fact.subject for fact in report.facts if fact.kind is FactKind.LIBRARY_CALL}
+    what = "library calls as told, else generated kernels" if calls else "each a generated kernel"
+    where = "" if report.refused else f", {what} on {report.target}"
+    yield f"operations{where}" + (f" ({same})" if same else "")
+    facts: dict[str, list[Fact]] = {}
+    for fact in report.facts:
+        if fact.kind is not FactKind.COPY and not (
+            fact.kind is FactKind.LIBRARY and fact.text == same
+        ):
+            facts.setdefault(fact.subject, []).append(fact)
+    yield from _block(report.func.ops, report.func.symbols, facts, "  ")
+
+
+def _common_library(report: Report) -> str:
+    """Return why no operation is a library's kernel, where that is the same for all."""
+    reasons = {fact.text for fact in report.facts if fact.kind is FactKind.LIBRARY}
+    return reasons.pop() if len(reasons) == 1 else ""
+
+
+def _block(
+    ops: Sequence[Op], symbols: Sequence[str], facts: Mapping[str, Sequence[Fact]], indent: str
+) -> Iterator[str]:
+    starts = _starts(ops)
     for op in ops:
-        yield f"  {print_op(op, report.func.symbols, True)[0].strip()}"
-        names = {result.name for result in results_of(op)}
-        found = [fact for fact in report.facts if fact.subject in names]
-        if not report.refused and any(fact.kind is FactKind.LOOP_ORDER for fact in found):
-            called = any(fact.kind is FactKind.LIBRARY_CALL for fact in found)
-            what = "library or generated kernel" if called else "generated kernel"
-            yield f"    ran as: {what} on {report.target}"
-        yield from (
-            f"    {fact.kind.value}: {fact.text}" for fact in found if fact.kind in _OF_OPERATIONS
-        )
+        if isinstance(op, Empty) or (isinstance(op, Generic) and op.result in starts):
+            continue  # the memory of a result, and what a reduction starts from
+        line = _formula(op, symbols, starts) if isinstance(op, Generic) else None
+        yield indent + (line or print_op(op, symbols, True)[0].strip())
+        told = [fact for result in results_of(op) for fact in facts.get(result.name, ())]
+        seen = dict.fromkeys(f"{fact.kind.value}: {_told(fact, op, symbols)}" for fact in told)
+        short = [text for text in seen if text.startswith(("loop order", "storage"))]
+        if short:
+            kinds = [type_text(result.type, symbols) for result in results_of(op)]
+            yield f"{indent}  {'; '.join([*short, 'result: ' + ', '.join(kinds)])}"
+        yield from (f"{indent}  {text}" for text in seen if text not in short)
+        for block in blocks_of(op):
+            yield from _block(block.ops, symbols, facts, indent + "  ")
+
+
+def _told(fact: Fact, op: Op, symbols: Sequence[str]) -> str:
+    """Return what a fact says, in the names of the formula above it."""
+    if fact.kind is FactKind.LOOP_ORDER and isinstance(op, Generic):
+        count = len(op.iterator_types)
+        names = dict(zip(loop_names(count), loop_names(count, taken=symbols), strict=True))
+        return re.sub(r"\w+", lambda found: names.get(found[0], found[0]), fact.text)
+    return re.sub(r"\bpattern of (\d+)", r"pattern of %\1", fact.text)
+
+
+def _starts(ops: Sequence[Op]) -> dict[Value, str]:
+    """Return the values that are one number everywhere, from which a reduction starts."""
+    fills = {
+        op.result: const_text(op.body)
+        for op in ops
+        if isinstance(op, Generic) and isinstance(op.body, Const)
+    }
+    used = {op.init for op in ops if isinstance(op, Generic) and not isinstance(op.body, Const)}
+    return {value: text for value, text in fills.items() if value in used}
+
+
+def _formula(op: Generic, symbols: Sequence[str], starts: Mapping[Value, str]) -> str:
+    """Return an operation in index notation: ``%2[i] = %2[i] + %A[i, j] * %x[j], from 0.0``."""
+    names = loop_names(len(op.iterator_types), taken=symbols)
+    maps = zip((*op.inputs, op.result), op.indexing_maps, strict=True)
+    elements = [
+        f"%{value.name}"
+        + (f"[{', '.join(expr_text(e, names) for e in index.results)}]" if index.results else "")
+        for value, index in maps
+    ]
+
+    def operand(found: re.Match[str]) -> str:
+        return elements[int(found[1])] if found[1] else elements[-1]
+
+    body = re.sub(r"\bin(\d+)\b|\bout\b", operand, print_scalar(op.body, len(op.inputs), names))
+    start = f", from {starts[op.init]}" if op.init in starts else ""
+    place = f"  // {op.location.short}" if op.location is not None else ""
+    return f"{elements[-1]} = {body}{start}{place}"
 
 
 def _copies(report: Report) -> Iterator[str]:
@@ -151,19 +210,23 @@ def _copies(report: Report) -> Iterator[str]:
 
 def _function_facts(report: Report) -> Iterator[str]:
     """What is known of the whole function, or of values that are no results of operations."""
-    ops: Sequence[Op] = tuple(all_ops(report.func.ops))
-    of_ops = {result.name for op in ops for result in results_of(op)}
+    of_ops = {result.name for op in all_ops(report.func.ops) for result in results_of(op)}
+    same = _common_library(report)
     rest = [
         fact
         for fact in report.facts
-        if fact.kind is not FactKind.COPY
-        and (fact.subject not in of_ops or fact.kind not in _OF_OPERATIONS)
+        if fact.subject not in of_ops and fact.kind is not FactKind.COPY and fact.text != same
     ]
     if rest:
         yield "decisions"
-    yield from (f"  {fact.kind.value}, {fact.subject}: {fact.text}" for fact in rest)
+    yield from (f"  {_subject(fact.subject)}: {fact.kind.value}: {fact.text}" for fact in rest)
     if report.index_width is not None:
         yield f"index width of results: {report.index_width} bits, then the least that fits"
+
+
+def _subject(name: str) -> str:
+    """Return how a decision names a value: what a rewrite made has a number of its own."""
+    return f"%{name}, made by a rewrite" if name.isdigit() else name
 
 
 def _transfers(report: Report) -> Iterator[str]:
@@ -181,9 +244,14 @@ def _times(report: Report) -> Iterator[str]:
         ("first run" if report.was_hit is False else "run", report.run_seconds),
     )
     # Compiled code is made in the first run, for the arrays that it meets.
-    known = [f"{name} {seconds * 1e3:.3g} ms" for name, seconds in steps if seconds is not None]
+    known = [f"{name} {_time(seconds)}" for name, seconds in steps if seconds is not None]
     yield f"time: {', '.join(known)}"
     if report.counts:
         counted = ", ".join(f"{name} {count}" for name, count in report.counts)
         last = {None: "", True: " (the last call was a hit)", False: " (the last call was new)"}
         yield f"cache: {counted}{last[report.was_hit]}"
+
+
+def _time(seconds: float) -> str:
+    """Return a time with three digits and a unit that needs no exponent."""
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"

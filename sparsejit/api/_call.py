@@ -20,11 +20,10 @@ from sparsejit.api._checks import check_output_positions, refuse_device_operands
 from sparsejit.api._options import JitOptions
 from sparsejit.api._program import Program, make_program, shape_of
 from sparsejit.api._signature import Bound
-from sparsejit.api._storage import concrete
 from sparsejit.api._substitute import substitute
 from sparsejit.errors import UnsupportedError
 from sparsejit.pipeline import Pipeline
-from sparsejit.tensors import Check, Operand, operand_of
+from sparsejit.tensors import Check, Operand, concrete, operand_of
 from sparsejit.trace import Slot, Traced, TraceOptions, trace
 
 __all__ = ["Call", "Prepared", "described", "prepare_call", "trace_call"]

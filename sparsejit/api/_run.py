@@ -16,6 +16,7 @@ import numpy as np
 
 from sparsejit.affine import evaluate
 from sparsejit.api._aliases import check_assignable, copies_needed
+from sparsejit.api._memory import TOO_LARGE, out_of_memory
 from sparsejit.api._program import Compiled, Program
 from sparsejit.ir.fold import numpy_dtype
 from sparsejit.ir.loops import DenseResult, ParamResult, SparseResult
@@ -34,6 +35,27 @@ def run_compiled(
     names: Sequence[str],
 ) -> Any:
     """Run and return the results in the user's structure; ``objects`` are the caller's own."""
+    try:
+        flat = _kernel_results(program, compiled, numbers, operands, names)
+        like_scipy = any(operand.kind.startswith("scipy") for operand in operands)
+        results = list(_results(compiled, numbers, iter(flat), objects, like_scipy))
+    except MemoryError as error:
+        raise out_of_memory(program.func, numbers, error) from error
+    except ValueError as error:
+        if not str(error).startswith(TOO_LARGE):
+            raise
+        raise out_of_memory(program.func, numbers, error) from error
+    return result_tree(program.traced.result, results)
+
+
+def _kernel_results(
+    program: Program,
+    compiled: Compiled,
+    numbers: Sequence[int],
+    operands: Sequence[Operand],
+    names: Sequence[str],
+) -> Sequence[Any]:
+    """Run the kernel; what it assigns is written to the caller's objects."""
     assigned = program.aliases.assigned
     if assigned:
         for number in assigned:
@@ -46,11 +68,8 @@ def run_compiled(
         for number in assigned:
             if not operands[number].is_shared:
                 operands[number].write_values(operands[number].values)
-    else:
-        flat = compiled.kernel(program.arguments(numbers, operands))
-    like_scipy = any(operand.kind.startswith("scipy") for operand in operands)
-    results = list(_results(compiled, numbers, iter(flat), objects, like_scipy))
-    return result_tree(program.traced.result, results)
+        return flat
+    return compiled.kernel(program.arguments(numbers, operands))
 
 
 def _copied(operand: Operand) -> Operand:

@@ -17,6 +17,7 @@ import numpy as np
 from sparsejit.backends import _spellings
 from sparsejit.backends._layout import Atom, Call, Conditional, Index, Infix, Node
 from sparsejit.backends.support import f32_to_bf16, f64_to_f16
+from sparsejit.ir import loops
 from sparsejit.ir.loop_walk import expr_dtype
 from sparsejit.ir.loops import (
     Binary,
@@ -34,6 +35,7 @@ from sparsejit.ir.loops import (
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Const
 from sparsejit.ir.types import DType
+from sparsejit.user_code import symbol_of
 
 __all__ = ["ExpressionWriter", "Names", "constant", "expression", "typed"]
 
@@ -118,7 +120,7 @@ class ExpressionWriter:
             return node
         return Call(_spellings.constructor(expr_dtype(expr)), (node,))
 
-    def expression(self, expr: Expr) -> Node:
+    def expression(self, expr: Expr) -> Node:  # noqa: C901 - one case for each kind
         """Return ``expr`` as a Python expression; a weak one may be a plain Python number."""
         match expr:
             case Var(name, _):
@@ -141,6 +143,9 @@ class ExpressionWriter:
                 return self.extent(memref, axis)
             case Search():
                 return self.search(expr)
+            case loops.Call(function, operands):
+                passed = tuple(map(self.typed, operands))
+                return Call(self.names[symbol_of(function)], passed)
             case _:
                 assert_never(expr)
 

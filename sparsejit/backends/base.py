@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from sparsejit.ir.loops import LoopFunc
+from sparsejit.ir.scalar import UserFunction
 
 __all__ = ["Backend", "Kernel", "KernelSource"]
 
@@ -14,13 +15,21 @@ class KernelSource:
     """Generated text: ``entry`` is the name of the function in it that runs ``func``.
 
     ``text`` may be given as a function that writes it, which is called when it is first read.
+    ``functions`` are the functions of the user that the text calls, by the names they have in it.
     """
 
-    __slots__ = ("_text", "entry", "func")
+    __slots__ = ("_text", "entry", "func", "functions")
 
-    def __init__(self, entry: str, text: str | Callable[[], str], func: LoopFunc) -> None:
+    def __init__(
+        self,
+        entry: str,
+        text: str | Callable[[], str],
+        func: LoopFunc,
+        functions: Mapping[str, UserFunction] | None = None,
+    ) -> None:
         self.entry: Final = entry
         self.func: Final = func
+        self.functions: Final[Mapping[str, UserFunction]] = functions or {}
         self._text = text
 
     @property

@@ -29,7 +29,11 @@ from sparsejit.backends._names import IMPORTED_FROM_NUMPY, fresh_name, python_na
 from sparsejit.backends.base import KernelSource
 from sparsejit.ir.device_statements import Launch, LibraryCall, ReadBack
 from sparsejit.ir.host_form import host_form
-from sparsejit.ir.loop_walk import all_statements, memrefs_defined, result_memrefs
+from sparsejit.ir.loop_walk import (
+    all_statements,
+    memrefs_defined,
+    result_memrefs,
+)
 from sparsejit.ir.loops import (
     Alloc,
     Assemble,
@@ -54,7 +58,10 @@ from sparsejit.ir.loops import (
     While,
 )
 from sparsejit.ir.ops import BinaryOp
+from sparsejit.ir.scalar import UserFunction
 from sparsejit.ir.types import DType
+from sparsejit.ir.user_functions import called_by_loops
+from sparsejit.user_code import symbol_of
 
 __all__ = ["SourceWriter", "emit_python", "import_lines", "signature_line"]
 
@@ -82,6 +89,11 @@ def emit_python(func: LoopFunc) -> KernelSource:
     """
     func = host_form(func)
     names = python_names(_all_names(func))
+    functions: dict[str, UserFunction] = {}
+    for function in called_by_loops(func.body):
+        name = fresh_name(function.text, names.values())
+        names[symbol_of(function)] = name
+        functions[name] = function
     writer = SourceWriter(names, ExpressionWriter(names))
     writer.block(func.body)
     returned = tuple(Atom(writer.names[memref.name]) for memref in result_memrefs(func))
@@ -91,7 +103,8 @@ def emit_python(func: LoopFunc) -> KernelSource:
     head = signature_line(entry, parameters)
     body = "\n".join((head, *writer.lines)) + "\n"
     imports = import_lines(body)
-    return KernelSource(entry, f"{imports}\n\n{body}" if imports else body, func)
+    text = f"{imports}\n\n{body}" if imports else body
+    return KernelSource(entry, text, func, functions)
 
 
 def signature_line(entry: str, parameters: Sequence[str]) -> str:

@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from sparsejit.errors import UnsupportedError
 from sparsejit.ir.loop_uses import roots
 from sparsejit.ir.loop_walk import all_statements, map_body
 from sparsejit.ir.loop_writing import Names
 from sparsejit.ir.loops import Assemble, LoopFunc, Stmt
+from sparsejit.ir.user_functions import called_by_loops
 from sparsejit.passes._device_assembly import assembled
 from sparsejit.passes._exact_allocations import allocate_exactly
 from sparsejit.passes._kernel_schedules import ChooseSchedule, schedule_by_structure
@@ -51,6 +53,11 @@ def outline_kernels(
       return
     }
     """
+    for function in called_by_loops(func.body):
+        raise UnsupportedError(
+            f"'{function.text}' is compiled by Numba for the CPU, and no kernel can call it",
+            hint="write it with operations that can be read (see the tutorial), or target='cpu'",
+        )
     func = allocate_exactly(_assembled(func))
     outliner = Outliner(Names.of(func), roots(func), ordered, choose)
     return replace(func, body=tuple(outliner.block(func.body)))

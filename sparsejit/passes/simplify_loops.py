@@ -1,8 +1,9 @@
 """Loop pass: arithmetic on indices that is known, and statements that do nothing.
 
 In: any loop function. Out: the same function with index arithmetic on constants computed
-(``i * 1``, ``0 + i``), branches on constants decided, and empty loops and branches left out. Float
-arithmetic is not touched, because ``x + 0.0`` is not ``x`` for every x.
+(``i * 1``, ``0 + i``), branches on constants decided, loops that only count replaced by the number
+of their rounds, and empty loops and branches left out. Float arithmetic is not touched, because
+``x + 0.0`` is not ``x`` for every x.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from dataclasses import replace
 
 from sparsejit.ir.fold import fold_binary
 from sparsejit.ir.loop_walk import map_body
-from sparsejit.ir.loops import Binary, Expr, For, If, Lit, LoopFunc, Select, Stmt
+from sparsejit.ir.loops import Assign, Binary, Expr, For, If, Lit, LoopFunc, Select, Stmt, Var
 from sparsejit.ir.ops import BinaryOp
+from sparsejit.ir.scalar import Const
 from sparsejit.ir.types import INDEX
 
 __all__ = ["simplify_loops"]
@@ -67,10 +69,21 @@ def _neutral(expr: Binary) -> Expr:
             return expr
 
 
+def _counted(count: Var, lower: Expr, upper: Expr) -> Assign:
+    """Return what a loop does that only counts: an extent is read so, and may be any number."""
+    span = _expression(Binary(BinaryOp.SUB, upper, lower, INDEX))
+    rounds = Binary(BinaryOp.MAX, span, Lit(Const(0, INDEX)), INDEX)
+    return Assign(count, Binary(BinaryOp.ADD, count, _expression(rounds), INDEX))
+
+
 def _statement(stmt: Stmt) -> Iterable[Stmt]:
     match stmt:
         case For(_, _, _, ()):
             return ()
+        case For(_, lower, upper, (Assign(count, Binary(BinaryOp.ADD, seen, step, dtype)),)) if (
+            seen == count and dtype is INDEX and _integer(step) == 1
+        ):
+            return (_counted(count, lower, upper),)
         case If(Lit(const), then, orelse):
             return then if const.value else orelse
         case If(_, (), ()):

@@ -8,6 +8,7 @@ object. ``SparseTensor`` holds any format.
 from sparsejit.tensors._asarray import asarray as asarray
 from sparsejit.tensors._asarray import prune as prune
 from sparsejit.tensors._asarray import to_device as to_device
+from sparsejit.tensors._concrete import concrete as concrete
 from sparsejit.tensors._create import from_coo as from_coo
 from sparsejit.tensors._create import from_dense as from_dense
 from sparsejit.tensors._dtypes import VALUE_TYPES as VALUE_TYPES
@@ -33,6 +34,7 @@ __all__ = [
     "ValuePlan",
     "asarray",
     "buffer_names",
+    "concrete",
     "describe",
     "from_coo",
     "from_dense",

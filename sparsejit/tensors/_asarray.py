@@ -35,6 +35,9 @@ def asarray(obj: Any, format: Format | None = None, fill_value: Any = None) -> A
     >>> asarray(np.eye(2), CSR).nse
     2
     """
+    traced = getattr(type(obj), "__sparsejit_asarray__", None)
+    if traced is not None:  # inside a traced function
+        return traced(obj, format, fill_value)
     operand = describe(np.asarray(obj) if isinstance(obj, list | tuple) else obj)
     if operand.is_dense and not isinstance(obj, SparseTensor):
         array = operand.buffers[0]

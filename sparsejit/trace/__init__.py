@@ -26,6 +26,7 @@ from sparsejit.trace._interface import Slot as Slot
 from sparsejit.trace._interface import Traced as Traced
 from sparsejit.trace._interface import TraceOptions as TraceOptions
 from sparsejit.trace._interface import guards_hold as guards_hold
+from sparsejit.trace._outputs import output as output
 from sparsejit.trace._pattern_ops import binary as binary
 from sparsejit.trace._pattern_ops import select as select
 from sparsejit.trace._pattern_ops import unary as unary
@@ -40,7 +41,4 @@ from sparsejit.trace._semirings import einsum as einsum
 from sparsejit.trace._softmax import softmax as softmax
 from sparsejit.trace._trace import trace as trace
 from sparsejit.trace._tracer import ArrayTracer as ArrayTracer
-from sparsejit.trace._tracer import output as output
-from sparsejit.trace._unbuilt import FUNCTIONS as _UNBUILT
-
-update = _UNBUILT["update"]
+from sparsejit.trace._update import update as update

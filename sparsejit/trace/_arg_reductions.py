@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsejit.affine import AffineExpr, Dim, as_linear, dims_of
+from sparsejit.affine import AffineExpr, Dim, as_linear, dims_of, mul
 from sparsejit.errors import Location, TensorTypeError, TraceError, UnsupportedError
 from sparsejit.formats import Dense, Format
 from sparsejit.ir.fold import constant, integer_limits
@@ -211,6 +211,9 @@ class _Task:
 
     def _linear(self, reduced: Sequence[int]) -> Pointwise:
         """Return the position of an element among those that are reduced."""
+        if len(reduced) > 1:
+            count = reduce(mul, (self.extents[number] for number in reduced))
+            self.trace.extents.check_fits(count, "a number of elements", self.location)
 
         def step(position: Pointwise, number: int) -> Pointwise:
             scaled = binary(BinaryOp.MUL, position, self._extent(number))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from sparsejit.affine import AffineExpr, Constant, Dim, add
-from sparsejit.errors import Location, TensorTypeError, UnsupportedError
+from sparsejit.errors import Location, TensorValueError, UnsupportedError
 from sparsejit.formats import COO, CSC, CSR, DIA, Dense, Format
 from sparsejit.ir.fold import zero_of
 from sparsejit.ir.scalar import Const
@@ -181,7 +181,7 @@ def concatenate(arrays: Any, /, axis: Any = 0, dtype: Any = None, **options: Any
     parts = _checked(trace, arrays, dtype, location)
     rank = len(parts[0].shape)
     if rank == 0:
-        raise TensorTypeError("zero-dimensional arrays cannot be concatenated", location=location)
+        raise TensorValueError("zero-dimensional arrays cannot be concatenated", location=location)
     place = checked_axes(axis, rank)[0]
     _unify(trace, parts, place, location)
     total: AffineExpr = Constant(0)
@@ -215,7 +215,7 @@ def _refuse_options(what: str, options: dict[str, Any], location: Location | Non
 def _checked(trace: Trace, arrays: Any, dtype: Any, location: Location | None) -> list[_Part]:
     given = list(arrays) if isinstance(arrays, tuple | list) else [*arrays]
     if not given:
-        raise TensorTypeError("need at least one array to concatenate", location=location)
+        raise TensorValueError("need at least one array to concatenate", location=location)
     parts = _parts(trace, given)
     if dtype is not None:
         wanted = dtype_of_numpy(dtype)
@@ -240,7 +240,7 @@ def _unify(
                 if axis is None
                 else "all the input array dimensions except for the concatenation axis must match"
             )
-            raise TensorTypeError(f"{what}: {shapes}", location=location)
+            raise TensorValueError(f"{what}: {shapes}", location=location)
 
 
 def _with_axis(trace: Trace, part: _Part, axis: int, location: Location | None) -> _Part:
@@ -348,23 +348,23 @@ def _widths(
         rows = [tuple(given)] * rank
     pairs = [row * 2 if len(row) == 1 else row for row in rows]
     if len(pairs) != rank or any(len(pair) != 2 for pair in pairs):
-        raise TensorTypeError(
+        raise TensorValueError(
             f"pad_width {given!r} does not fit an array of rank {rank}", location=location
         )
     widths = [tuple(given_extent(trace, width, "pad_width") for width in pair) for pair in pairs]
     for before, after in widths:
         if not (trace.extents.holds(before) and trace.extents.holds(after)):
-            raise TensorTypeError("pad_width is not negative", location=location)
+            raise TensorValueError("pad_width is not negative", location=location)
     return [(before, after) for before, after in widths]
 
 
-FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
-    np.concatenate: concatenate,
-    np.hstack: hstack,
-    np.pad: pad,
-    np.ravel: ravel,
-    np.reshape: lambda a, shape, order="C", **options: reshape(a, shape, order=order, **options),
-    np.stack: stack,
-    np.vstack: vstack,
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "concatenate": concatenate,
+    "hstack": hstack,
+    "pad": pad,
+    "ravel": ravel,
+    "reshape": lambda a, shape, order="C", **options: reshape(a, shape, order=order, **options),
+    "stack": stack,
+    "vstack": vstack,
 }
-"""NumPy's functions that are built here."""
+"""NumPy's functions that are built here, by name."""

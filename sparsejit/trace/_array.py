@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sparsejit.affine import AffineExpr, Constant, Dim, add, mul
-from sparsejit.errors import Location, TensorTypeError, TraceError
+from sparsejit.errors import Location, TensorValueError, TraceError
 from sparsejit.formats import Dense, Format
 from sparsejit.ir.tensor import ExtractSlice, InsertSlice, Value
 from sparsejit.ir.types import DType, TensorType
@@ -211,7 +211,7 @@ class Array:
             return
         view = self.present_view
         if not view.is_writable:
-            raise TensorTypeError("assignment destination is read-only", location=location)
+            raise TensorValueError("assignment destination is read-only", location=location)
         is_whole = view.is_whole(cell.shape, trace.extents) and not view.dropped
         dest = base if is_whole else _extract(trace, base, view)
         # A new axis has one coordinate, 0, and no dimension of the destination.

@@ -23,6 +23,7 @@ from sparsejit.trace._emit import Term, signed_sum, summed
 from sparsejit.trace._operands import as_array, broadcast_to
 from sparsejit.trace._pointwise import Pointwise, cast
 from sparsejit.trace._promotion import can_cast, loop_dtypes
+from sparsejit.trace._sparse_parts import is_part, of_whole
 from sparsejit.trace._ufuncs import apply
 
 __all__ = ["assign_terms", "assign_value"]
@@ -52,6 +53,13 @@ def assign_terms(
     if update is not None and _replaces(target):
         total = _total(trace, terms, target.extents, extents, location)
         target._cell.content = _updated(target, total, update, location)
+        return
+    if is_part(target):
+        total = _total(trace, terms, target.extents, extents, location)
+        new = total if update is None else _updated(target, total, update, location)
+        whole = of_whole(target, cast(new, target.element_type), location)
+        base = trace.array(target._cell)
+        base.store([Term(whole)], dict(enumerate(base.extents)), True, location)
         return
     dtype = target.element_type
     additive = update in (None, np.add, np.subtract)

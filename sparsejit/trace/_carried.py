@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sparsejit.affine import AffineExpr, Dim
-from sparsejit.errors import Location, TensorTypeError
-from sparsejit.formats import Dense, Format
+from sparsejit.errors import Location, TensorTypeError, UnsupportedError
+from sparsejit.formats import Dense, Format, LevelKind
 from sparsejit.ir.fold import numpy_dtype, zero_of
 from sparsejit.ir.scalar import Const
 from sparsejit.ir.tensor import Convert, Value
@@ -20,6 +20,7 @@ from sparsejit.ir.types import DType, TensorType
 from sparsejit.trace._array import Array
 from sparsejit.trace._context import Cell, Deferred, Trace
 from sparsejit.trace._emit import elementwise_into
+from sparsejit.trace._locations import caller
 from sparsejit.trace._operands import shape_text
 from sparsejit.trace._pointwise import Pointwise, cast, of_value
 from sparsejit.trace._promotion import result_dtype
@@ -43,14 +44,42 @@ class Slot:
 
     @property
     def kind(self) -> TensorType:
-        """The type of its values."""
+        """The type of its values: of a sparse tensor, in the format that it is carried in."""
         fmt, fill = self.sparse or (Dense(len(self.shape)), zero_of(self.dtype))
-        return TensorType(self.shape, self.dtype, fmt, fill)
+        return TensorType(self.shape, self.dtype, _carrier(fmt), fill)
 
     def array(self, trace: Trace, value: Value, location: Location | None) -> Array:
-        """Return the traced array of a value of this type."""
-        content = replace(of_value(value), weak=self.weak)
+        """Return the traced array of a value of this type, in the user's format."""
+        content: Pointwise | Deferred = replace(of_value(value), weak=self.weak)
+        if self.sparse is not None and self.sparse[0] != value.type.format:
+            own = self.sparse[0]
+
+            def emit(format: Format | None) -> Value:
+                return _in_format(trace, value, format or own)
+
+            content = Deferred(emit, self.dtype)
         return trace.array(Cell(self.shape, content, immutable=not self.shape, location=location))
+
+
+def _carrier(fmt: Format) -> Format:
+    """Return the format in which loops carry tensors of a format: its arrays grow one by one.
+
+    An array of structs becomes one array a dimension, positions that leave gaps leave none.
+    """
+    if all(level.type.kind not in _UNGROWN for level in fmt.levels):
+        return fmt
+    levels = []
+    for level in fmt.levels:
+        kind = level.type
+        if kind.kind is LevelKind.SINGLETON:
+            kind = replace(kind, soa=True)
+        elif kind.kind is LevelKind.LOOSE_COMPRESSED:
+            kind = replace(kind, kind=LevelKind.COMPRESSED)
+        levels.append(replace(level, type=kind))
+    return Format.of(fmt.ndim, tuple(levels), fmt.pos_width, fmt.crd_width)
+
+
+_UNGROWN = (LevelKind.SINGLETON, LevelKind.LOOSE_COMPRESSED)
 
 
 def _is_weak(array: Array) -> bool:
@@ -75,8 +104,20 @@ def _sparse_value(array: Array) -> Value | None:
 
 
 def slot_of(array: Array) -> Slot:
-    """Return the type that an initial value has."""
+    """Return the type that an initial value has.
+
+    Raises ``UnsupportedError`` for a sparse tensor with batches.
+    """
     value = _sparse_value(array) if array.extents else None
+    if value is not None and any(
+        lvl.type.kind is LevelKind.BATCH for lvl in value.type.format.levels
+    ):
+        raise UnsupportedError(
+            f"a loop or branch that makes a sparse tensor in the format {value.type.format}",
+            hint="convert it before, as to the same format with dense levels for the batches",
+            location=caller(),
+            reasons=("all batches have equally many slots, which a computed pattern has not",),
+        )
     sparse = None if value is None else (value.type.format, value.type.fill)
     return Slot(array.extents, array.element_type, _is_weak(array), sparse)
 
@@ -114,7 +155,7 @@ def _agreed_sparse(
     slot: Slot, value: Value | None, dtype: DType, what: str, location: Location | None
 ) -> Slot:
     """Return the type of a sparse tensor; index widths are left open where entries change."""
-    hint = "types must stay the same: convert one of them"
+    hint = "types must stay the same: convert one of them, as with .asformat(format)"
     if value is None or slot.sparse is None:
         words = ("dense", "sparse") if slot.sparse is None else ("sparse", "dense")
         raise TensorTypeError(
@@ -138,11 +179,11 @@ def _agreed_sparse(
 # ---------------------------------------------------------------- values
 
 
-def _converted(trace: Trace, value: Value, slot: Slot) -> Value:
-    """Return a sparse value with the index widths of its slot."""
-    if value.type.format == slot.kind.format:
+def _in_format(trace: Trace, value: Value, format: Format) -> Value:
+    """Return a sparse value in a format, with its index widths."""
+    if value.type.format == format:
         return value
-    result = trace.value(replace(value.type, format=slot.kind.format))
+    result = trace.value(replace(value.type, format=format))
     trace.ops.append(Convert(result, value))
     return result
 
@@ -150,7 +191,7 @@ def _converted(trace: Trace, value: Value, slot: Slot) -> Value:
 def emitted(trace: Trace, slot: Slot, array: Array) -> Value:
     """Return the value of an initial value, in the type of its slot."""
     if slot.sparse is not None:
-        return _converted(trace, array.force(), slot)
+        return _in_format(trace, array.force(), slot.kind.format)
     if array.element_type is slot.dtype:
         return array.force()
     return trace.pointwise(cast(array.read(), slot.dtype), array.extents).force()
@@ -159,7 +200,7 @@ def emitted(trace: Trace, slot: Slot, array: Array) -> Value:
 def present(trace: Trace, slot: Slot, array: Array) -> Value | Pointwise:
     """Return what an array is now: a value of the slot's type, or an expression."""
     if slot.sparse is not None:
-        return _converted(trace, array.force(), slot)
+        return _in_format(trace, array.force(), slot.kind.format)
     content = array._cell.content
     if array._view is None and isinstance(content, Deferred):
         array.force()

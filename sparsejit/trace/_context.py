@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -215,8 +215,14 @@ class Trace:
 
     def value(self, kind: TensorType) -> Value:
         """Return a new value; names are made consecutive when the trace ends."""
+        self._check_shape(kind.shape)
         self._numbers += 1
         return Value(str(self._numbers - 1), kind)
+
+    def _check_shape(self, shape: Sequence[AffineExpr]) -> None:
+        for extent in shape:
+            if not isinstance(extent, Dim):
+                self.extents.check_fits(extent, "an extent")
 
     def empty(self, kind: TensorType, location: Location | None) -> Value:
         """Append ``Empty`` of a type."""
@@ -250,7 +256,8 @@ class Trace:
             )
 
     def pointwise(self, content: Pointwise | Deferred, shape: tuple[AffineExpr, ...]) -> Array:
-        """Return a new traced array."""
+        """Return a new traced array; ``TensorValueError`` for a shape beyond 64 bits."""
+        self._check_shape(shape)
         return self.array(Cell(shape, content, immutable=not shape, location=caller()))
 
     # ------------------------------------------------------------ extents

@@ -49,6 +49,17 @@ class _Traced:
     counter: Value | None
 
 
+def _check_functions(what: str, location: Location | None, *given: Any) -> None:
+    for one in given:
+        if not callable(one) or isinstance(one, Array):
+            raise TensorTypeError(
+                f"{what} takes functions, not an object of type "
+                f"{'array' if isinstance(one, Array) else type(one).__name__}",
+                hint="write lambda: ... around what is to be computed",
+                location=location,
+            )
+
+
 def _check_structure(init: Any, returned: Any, what: str, location: Location | None) -> None:
     if structure(init) != structure(returned):
         raise TensorTypeError(
@@ -153,6 +164,7 @@ def fori_loop(lo: Any, hi: Any, body: Callable[[Any, Any], Any], init: Any) -> A
     array([ 8., 27.])
     """
     trace, location = require_trace("fori_loop"), caller()
+    _check_functions("fori_loop", location, body)
     lower, upper = _bound(lo), _bound(hi)
     if lower is None or upper is None:
         return _counted_at_run_time(trace, lo, hi, body, init, location)
@@ -235,6 +247,7 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
     array([0.375, 0.625])
     """
     trace, location = require_trace("while_loop"), caller()
+    _check_functions("while_loop", location, cond, body)
     arrays, slots = _start(trace, init)
     made = _traced_body(trace, init, slots, body, None, location)
     with trace.nested(repeats=True) as test:
@@ -290,6 +303,7 @@ def cond(pred: Any, then: Callable[..., Any], orelse: Callable[..., Any], *opera
     (array([0.6, 0.8]), array([0., 0.]))
     """
     trace, location = require_trace("cond"), caller()
+    _check_functions("cond", location, then, orelse)
     if isinstance(pred, bool | np.bool_):
         return then(*operands) if pred else orelse(*operands)
     condition = _truth(trace, pred, "the condition of cond", location)

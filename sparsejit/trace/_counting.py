@@ -73,7 +73,7 @@ def counted(
     found = _Counted(trace, term, shape, extents, location)
     if any(not trace.extents.holds(add(extents[v], Constant(-1))) for v in term.reduced):
         return None
-    combined = found.combined()
+    combined = found.combined(format)
     return fresh(trace, Term(combined), shape, extents, format, location)
 
 
@@ -81,9 +81,19 @@ def missing_count(
     trace: Trace, count: Pointwise, reduced: Sequence[int], extents: Mapping[int, AffineExpr]
 ) -> Pointwise:
     """Return how many of the elements that are reduced are not among those counted."""
-    sizes = [cast(extent_value(trace, extents[v]), INDEX) for v in reduced]
+    return _missing(trace, count, reduced, extents, INDEX)
+
+
+def _missing(
+    trace: Trace,
+    count: Pointwise,
+    reduced: Sequence[int],
+    extents: Mapping[int, AffineExpr],
+    dtype: DType,
+) -> Pointwise:
+    sizes = [cast(extent_value(trace, extents[v]), dtype) for v in reduced]
     total = reduce(lambda one, other: binary(BinaryOp.MUL, one, other), sizes)
-    return binary(BinaryOp.SUB, total, count)
+    return binary(BinaryOp.SUB, total, cast(count, dtype))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +104,12 @@ class _Counted:
     extents: Mapping[int, AffineExpr]
     location: Location | None
 
-    def combined(self) -> Pointwise:
-        """Return the result from the entries, their number and the fill value."""
+    def combined(self, format: Format | None) -> Pointwise:
+        """Return the result from the entries, their number and the fill value.
+
+        ``format`` is that of the result, if it was asked for: what is folded has it too, where the
+        fill value stays what it is.
+        """
         op, part = self.term.op, pruned(self.term.part)
         fill = absent_fill(part)
         wide = part.dtype.compute
@@ -104,13 +118,18 @@ class _Counted:
         assert identity is not None
         entries = entries_of(part)
         keeps_fill = op in _IDEMPOTENT or fill.value == 0
-        layout = None if keeps_fill else Dense(len(self.shape))
+        layout = format if keeps_fill else Dense(len(self.shape))
         elements = over_entries(entries, lambda e: cast(e, wide), nothing_of(wide))
         folded = self._fold(Fold(elements, identity, op), layout)
         ones = over_entries(entries, lambda e: constant_of(1, INDEX), nothing_of(INDEX))
         count = self._fold(Fold(ones, constant(0, INDEX), BinaryOp.ADD), layout)
-        missing = missing_count(self.trace, count, self.term.reduced, self.extents)
-        some = binary(BinaryOp.GT, missing, constant_of(0, INDEX))
+        # Two extents and more may multiply beyond 64 bits: floats then tell whether any is missing.
+        # Integers wrap in the result as their sum does.
+        kind = DType.FLOAT64 if len(self.term.reduced) > 1 else INDEX
+        missing = _missing(self.trace, count, self.term.reduced, self.extents, kind)
+        some = binary(BinaryOp.GT, missing, constant_of(0, kind))
+        if folded.dtype.is_integer:
+            missing = missing_count(self.trace, count, self.term.reduced, self.extents)
         value = select(some, _with_missing(op, folded, fill, missing), folded)
         result = cast(value, part.dtype)
         sparse = sparse_accesses(folded)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sparsejit.affine import AffineExpr, Constant, Dim
-from sparsejit.errors import TensorTypeError
+from sparsejit.errors import TensorValueError
 from sparsejit.formats import Format
 from sparsejit.ir.ops import BinaryOp, UnaryOp
 from sparsejit.ir.scalar import Arg, Cast, ScalarExpr, Unary
@@ -126,7 +126,7 @@ def _letter_extents(
         own: dict[str, AffineExpr] = {}
         for letter, extent in zip(letters, array.extents, strict=True):
             if letter in own and not _agree(trace, own[letter], extent):
-                raise TensorTypeError(
+                raise TensorValueError(
                     f"dimensions in single operand for collapsing index {letter!r} don't match",
                     hint=f"its shape is {shape_text(trace, array.extents)}",
                     location=caller(),
@@ -141,7 +141,7 @@ def _letter_extents(
                     f"{''.join(inner)} is {shape_text(trace, other.extents)}"
                     for other, inner in zip(arrays, subscripts.inputs, strict=True)
                 )
-                raise TensorTypeError(
+                raise TensorValueError(
                     f"extents of index {letter!r} differ in {subscripts.what}",
                     hint=texts,
                     location=caller(),

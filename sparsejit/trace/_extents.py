@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sparsejit.affine import (
+    Add,
     AffineExpr,
     Constant,
     Dim,
+    Mul,
     add,
     as_linear,
     dims_of,
@@ -21,13 +23,16 @@ from sparsejit.affine import (
     mul,
     substitute,
 )
-from sparsejit.errors import TraceError, UnsupportedError
+from sparsejit.errors import Location, TensorValueError, TraceError, UnsupportedError
 from sparsejit.trace._locations import caller
 
 __all__ = ["FIRST_COUNTER", "Extents", "counts", "difference", "tidy"]
 
 FIRST_COUNTER = 1 << 20
 """The counters of loops are symbols from here on, extents those below."""
+
+
+_LARGEST = 2**63 - 1
 
 
 def counts(expr: AffineExpr) -> bool:
@@ -82,7 +87,7 @@ class Extents:
         inner = max(dims_of(expr), default=0)
         if inner < FIRST_COUNTER:
             return (expr,)
-        if as_linear(expr) is None:
+        if not _is_linear(expr, inner):
             raise UnsupportedError(
                 "an index that is not linear in the counter of a loop", location=caller()
             )
@@ -164,6 +169,17 @@ class Extents:
             self.guard(end if found[0] else difference(Constant(-1), end))
         return found[0]
 
+    def check_fits(self, extent: AffineExpr, what: str, location: Location | None = None) -> None:
+        """Assume of an extent that it fits into 64 bits; ``TensorValueError`` where it does not."""
+        resolved = self.resolve(extent)
+        if counts(resolved) or self.holds(difference(Constant(_LARGEST), resolved)):
+            return
+        raise TensorValueError(
+            f"{what} of {self.number(resolved)} is beyond 2**63 - 1",
+            hint="shapes, positions and coordinates are integers of 64 bits",
+            location=location or caller(),
+        )
+
     def is_one(self, expr: AffineExpr) -> bool:
         """Return whether an extent is 1; of a computed one this is an assumption."""
         resolved = self.resolve(expr)
@@ -206,6 +222,22 @@ class Extents:
             for symbol in range(len(self.numbers))
         }
         return whole, len(kept)
+
+
+def _is_linear(expr: AffineExpr, symbol: int) -> bool:
+    """Return whether an expression is linear in one symbol, whatever its others do."""
+    if symbol not in dims_of(expr):
+        return True
+    match expr:
+        case Dim():
+            return True
+        case Add(lhs, rhs):
+            return _is_linear(lhs, symbol) and _is_linear(rhs, symbol)
+        case Mul(lhs, rhs):
+            free = symbol not in dims_of(lhs) or symbol not in dims_of(rhs)
+            return free and _is_linear(lhs, symbol) and _is_linear(rhs, symbol)
+        case _:
+            return False
 
 
 def _never_negative(expr: AffineExpr) -> bool:

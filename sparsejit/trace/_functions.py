@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 
 from sparsejit.affine import AffineExpr, Constant
-from sparsejit.errors import TensorTypeError, UnsupportedError
-from sparsejit.formats import Format
-from sparsejit.ir.types import DType
+from sparsejit.errors import TensorTypeError, TensorValueError, UnsupportedError
 from sparsejit.trace._array import Array
-from sparsejit.trace._context import Cell, Trace, Unassigned, require_trace
+from sparsejit.trace._context import Trace, require_trace
 from sparsejit.trace._einsum import contract
 from sparsejit.trace._elementwise import elementwise, on_arrays
 from sparsejit.trace._extents import difference
@@ -26,6 +24,7 @@ from sparsejit.trace._operands import broadcast_to as spread
 from sparsejit.trace._pointwise import cast, constant_of
 from sparsejit.trace._promotion import dtype_of_numpy
 from sparsejit.trace._reductions import checked_axes
+from sparsejit.trace._refusals import refused
 from sparsejit.trace._subscripts import Subscripts, matmul_subscripts
 from sparsejit.trace._symbolic import as_extent
 from sparsejit.trace._ufuncs import apply
@@ -50,14 +49,16 @@ def matmul(a: Any, b: Any) -> Any:
     right = as_array(trace, b)
     ranks = len(left.extents), len(right.extents)
     if 0 in ranks:
-        raise TensorTypeError(
+        raise TensorValueError(
             "matmul: an operand has rank 0", hint="use * to scale", location=caller()
         )
     inner = left.extents[-1], right.extents[-2 if ranks[1] > 1 else -1]
     if not trace.extents.unify(*inner):
         shapes = f"{shape_text(trace, left.extents)} and {shape_text(trace, right.extents)}"
-        raise TensorTypeError(
-            f"matmul: the inner extents of shapes {shapes} differ", location=caller()
+        raise TensorValueError(
+            f"matmul: the inner extents of shapes {shapes} differ",
+            hint="the last axis of the left operand meets the last but one of the right one",
+            location=caller(),
         )
     return contract(trace, (left, right), matmul_subscripts(*ranks))
 
@@ -91,27 +92,24 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     one, two = list(_letters(ranks[0])), list(_letters(ranks[1], ranks[0]))
     for first, second in pairs:
         if not trace.extents.unify(left.extents[first], right.extents[second]):
-            raise TensorTypeError("shape-mismatch for sum in tensordot", location=caller())
+            raise TensorValueError("shape-mismatch for sum in tensordot", location=caller())
         two[second] = one[first]
     gone = {one[first] for first, _ in pairs}
     result = tuple(c for c in (*one, *two) if c not in gone)
     return contract(trace, (left, right), Subscripts((tuple(one), tuple(two)), result, "tensordot"))
 
 
-def _flat(what: str, trace: Trace, array: Array) -> Array:
-    if len(array.extents) != 1:
-        raise UnsupportedError(
-            f"{what} of arrays of rank {len(array.extents)} is not built",
-            location=caller(),
-            reasons=("it flattens its operands, and reshape is not built",),
-        )
-    return array
-
-
 def outer(a: Any, b: Any) -> Any:
-    """``np.outer`` of two vectors."""
+    """``np.linalg.outer``: the products of all pairs of elements of two vectors."""
     trace, left = _array("outer", a)
-    pair = (_flat("outer", trace, left), _flat("outer", trace, as_array(trace, b)))
+    pair = (left, as_array(trace, b))
+    for array in pair:
+        if len(array.extents) != 1:
+            raise TensorValueError(
+                "Input arrays must be one-dimensional, but they are of rank "
+                f"{len(pair[0].extents)} and {len(pair[1].extents)}",
+                location=caller(),
+            )
     return contract(trace, pair, Subscripts((("i",), ("j",)), ("i", "j"), "outer"))
 
 
@@ -122,12 +120,6 @@ def inner(a: Any, b: Any) -> Any:
     if not left.extents or not right.extents:
         return dot(left, right)
     return tensordot(left, right, axes=((len(left.extents) - 1,), (len(right.extents) - 1,)))
-
-
-def vdot(a: Any, b: Any) -> Any:
-    """``np.vdot`` of two vectors: the first one conjugated."""
-    trace, left = _array("vdot", a)
-    return dot(conj(_flat("vdot", trace, left)), _flat("vdot", trace, as_array(trace, b)))
 
 
 # ---------------------------------------------------------------- rearrangement
@@ -141,7 +133,7 @@ def transpose(a: Any, axes: Any = None) -> Any:
     if axes is not None:
         order = tuple(checked_axes(axis, rank)[0] for axis in axes)
         if sorted(order) != list(range(rank)):
-            raise TensorTypeError("axes don't match array", location=caller())
+            raise TensorValueError("axes don't match array", location=caller())
     return array.viewed(array.present_view.permuted(order))
 
 
@@ -185,7 +177,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     ones = tuple(d for d, extent in enumerate(extents) if trace.extents.is_one(extent))
     axes = ones if axis is None else checked_axes(axis, len(extents))
     if not set(axes) <= set(ones):
-        raise TensorTypeError(
+        raise TensorValueError(
             "cannot select an axis to squeeze out which has size not equal to one",
             location=caller(),
         )
@@ -216,7 +208,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     trace, array = _array("diagonal", a)
     rank = len(array.extents)
     if rank < 2:
-        raise TensorTypeError(
+        raise TensorValueError(
             "diag requires an array of at least two dimensions", location=caller()
         )
     first, second = checked_axes(axis1, rank)[0], checked_axes(axis2, rank)[0]
@@ -294,6 +286,14 @@ def astype(a: Any, dtype: Any, **options: Any) -> Any:
     return elementwise(trace, lambda parts: cast(parts[0], wanted), (a,))
 
 
+def view(a: Any, dtype: Any = None) -> Any:
+    """``ndarray.view`` as the type that the elements have."""
+    _, array = _array("view", a)
+    if dtype is not None and dtype_of_numpy(dtype) is not array.element_type:
+        raise refused("view of a traced array as another type", "view")
+    return array.viewed(array.present_view)
+
+
 def copy(a: Any, **options: Any) -> Any:
     """A new array with the present content."""
     return elementwise(require_trace("copy"), lambda parts: parts[0], (a,))
@@ -312,58 +312,32 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, **options: Any) -> Any:
     return made
 
 
-def round_(a: Any, decimals: int = 0) -> Any:
-    """``np.round`` to integers."""
-    if decimals != 0:
-        raise UnsupportedError("round with decimals is not built", location=caller())
-    return _elementwise("round", np.rint)(a)
-
-
-def full_like(a: Any, fill_value: Any, dtype: Any = None, **options: Any) -> Any:
-    """``np.full_like``: a dense array of one value."""
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: Any = True,
+    *,
+    shape: Any = None,
+    device: Any = None,
+) -> Any:
+    """``np.full_like``: a dense array of one value; ``order`` and ``subok`` change nothing."""
     trace, array = _array("full_like", a)
     wanted = array.element_type if dtype is None else dtype_of_numpy(dtype)
     made = on_arrays(trace, lambda parts: cast(parts[0], wanted), (fill_value,))
-    return trace.pointwise(spread(trace, made, array.extents), array.extents)
+    extents = array.extents if shape is None else checked_shape(trace, shape)
+    return trace.pointwise(spread(trace, made, extents), extents)
 
 
-def zeros_like(a: Any, dtype: Any = None, **options: Any) -> Any:
+def zeros_like(a: Any, dtype: Any = None, *args: Any, **options: Any) -> Any:
     """``np.zeros_like``, dense."""
-    return full_like(a, 0, dtype)
+    return full_like(a, 0, dtype, *args, **options)
 
 
-def ones_like(a: Any, dtype: Any = None, **options: Any) -> Any:
+def ones_like(a: Any, dtype: Any = None, *args: Any, **options: Any) -> Any:
     """``np.ones_like``, dense."""
-    return full_like(a, 1, dtype)
-
-
-# ---------------------------------------------------------------- outputs
-
-
-def unassigned_cell(shape: tuple[AffineExpr, ...] | None, dtype: DType | None, format: Any) -> Cell:
-    """Return the cell of ``sj.output``."""
-    if format is not None and not isinstance(format, Format):
-        raise TensorTypeError(
-            f"format must be a sparsejit.Format, not {format!r}", location=caller()
-        )
-    if format is not None and shape is not None and format.ndim != len(shape):
-        raise TensorTypeError(
-            f"the format ({format}) has rank {format.ndim}, the shape rank {len(shape)}",
-            location=caller(),
-        )
-    return Cell(shape or (), Unassigned(shape, dtype, format))
-
-
-def start_output(output: Array, value: Any) -> None:
-    """Give an output that is assigned by slices its zeros."""
-    cell, trace = output._cell, output._trace
-    content = cell.content
-    if not isinstance(content, Unassigned):
-        return
-    array = as_array(trace, value)
-    dtype = content.dtype if content.dtype is not None else array.element_type
-    cell.shape = array.extents if content.shape is None else content.shape
-    cell.content = constant_of(0, dtype)
+    return full_like(a, 1, dtype, *args, **options)
 
 
 METHODS: dict[str, Callable[..., Any]] = {
@@ -375,12 +349,12 @@ METHODS: dict[str, Callable[..., Any]] = {
     "diagonal": diagonal,
     "dot": dot,
     "multiply": _elementwise("multiply", np.multiply),
-    "round": round_,
     "squeeze": squeeze,
     "swapaxes": swapaxes,
     "trace": trace_of,
+    "view": view,
     "transpose": lambda a, *axes: transpose(
         a, None if not axes or axes == (None,) else (axes[0] if len(axes) == 1 else axes)
     ),
 }
-"""The methods of traced arrays; ``_reduce`` adds the reductions."""
+"""The methods of traced arrays; other modules add theirs."""

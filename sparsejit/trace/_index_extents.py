@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sparsejit.affine import AffineExpr, Constant, Dim, add, as_linear, dims_of, floordiv, mul
-from sparsejit.errors import TensorTypeError, TraceError, UnsupportedError
+from sparsejit.errors import SubscriptError, TensorValueError, TraceError, UnsupportedError
 from sparsejit.ir.tensor import ExtractSlice, Value
 from sparsejit.ir.types import TensorType
 from sparsejit.trace._context import Trace
@@ -116,7 +116,7 @@ def _plain(
     known = extents.setdefault(variable, extent)
     if not trace.extents.unify(known, extent):
         numbers = trace.extents.number(known), trace.extents.number(extent)
-        raise TensorTypeError(
+        raise TensorValueError(
             f"index {names[variable]} runs over extents that differ: {numbers[0]} and {numbers[1]}",
             location=caller(),
         )
@@ -170,7 +170,7 @@ def _affine(
 def _inside(trace: Trace, room: AffineExpr, index: AffineExpr, names: Mapping[int, str]) -> None:
     if not trace.extents.holds(room):
         text = index_text(index, names)
-        raise TensorTypeError(f"the index {text} leaves its operand", location=caller())
+        raise SubscriptError(f"the index {text} leaves its operand", location=caller())
 
 
 def index_text(index: AffineExpr, names: Mapping[int, str]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sparsejit.affine import AffineExpr, Constant
-from sparsejit.errors import TensorTypeError, TraceError, UnsupportedError
+from sparsejit.errors import SubscriptError, TraceError, UnsupportedError
 from sparsejit.trace._array import Array
 from sparsejit.trace._context import Cell, Trace, Unassigned
 from sparsejit.trace._einsum import light
@@ -54,7 +54,7 @@ def indexed_access(trace: Trace, array: Array, key: tuple[Any, ...]) -> Indexed:
         return Indexed(trace, (), None, origin=(array, key))
     rank = len(array.extents)
     if len(key) != rank:
-        raise TensorTypeError(
+        raise SubscriptError(
             f"{len(key)} indices for an array of rank {rank}",
             hint="give one index for each dimension",
             location=caller(),
@@ -95,13 +95,13 @@ def _expanded(trace: Trace, key: tuple[Any, ...], rank: int) -> list[Any]:
     """Return the key with its ellipsis (at the end if there is none) written out."""
     used = sum(item is not None and item is not Ellipsis for item in key)
     if used > rank:
-        raise TensorTypeError(
+        raise SubscriptError(
             f"too many indices for array: array is {rank}-dimensional, but {used} were indexed",
             location=caller(),
         )
     places = [n for n, item in enumerate(key) if item is Ellipsis]
     if len(places) > 1:
-        raise TensorTypeError("an index can only have a single ellipsis ('...')", location=caller())
+        raise SubscriptError("an index can only have a single ellipsis ('...')", location=caller())
     rest = [slice(None)] * (rank - used)
     if not places:
         return [*key, *rest]
@@ -138,12 +138,18 @@ def basic_view(trace: Trace, array: Array, key: tuple[Any, ...]) -> View:
             view = view.without([axis])
         else:
             raise UnsupportedError(
-                f"indexing with {type(item).__name__} is not built",
-                hint="use slices, integers, None and ..., or index notation",
+                f"indexing with {_kind_of(item)} is not built",
+                hint="use slices, integers, None and ..., or index notation; to gather, multiply "
+                "by a sparse matrix with a one in each row, at the place to take",
                 location=caller(),
                 reasons=("which elements are meant is known only at run time",),
             )
     return view
+
+
+def _kind_of(item: Any) -> str:
+    """Return what a message calls an object in a subscript."""
+    return "an array" if isinstance(item, Array | np.ndarray) else type(item).__name__
 
 
 def _picked(trace: Trace, view: View, axis: int, item: slice) -> Picked:

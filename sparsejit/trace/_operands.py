@@ -7,17 +7,18 @@ globals) are captured: they become parameters after the arguments, read anew at 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse
 
 from sparsejit.affine import AffineExpr, Constant, Dim
-from sparsejit.errors import TensorTypeError, TraceError
+from sparsejit.errors import TensorValueError, TraceError, UnsupportedError
 from sparsejit.ir.fold import constant
 from sparsejit.ir.scalar import Const
 from sparsejit.ir.types import DType
-from sparsejit.tensors import SparseTensor
+from sparsejit.tensors import SparseTensor, concrete
 from sparsejit.tensors import describe as describe_tensor
 from sparsejit.trace._array import Array
 from sparsejit.trace._context import Trace
@@ -27,7 +28,15 @@ from sparsejit.trace._pointwise import Pointwise, constant_of, substituted
 from sparsejit.trace._promotion import dtype_of_numpy
 from sparsejit.trace._symbolic import SymbolicInt, extent_value
 
-__all__ = ["as_array", "broadcast", "broadcast_to", "shape_text"]
+__all__ = ["NoValue", "as_array", "broadcast", "broadcast_to", "shape_text"]
+
+
+class NoValue(ABC):
+    """What a subscript gives that has no value of its own until something is assigned to it."""
+
+    @abstractmethod
+    def refusal(self) -> UnsupportedError:
+        """Return the error for any use of the value."""
 
 
 def _python_scalar(value: bool | int | float | complex) -> Pointwise:
@@ -61,6 +70,8 @@ def as_array(trace: Trace, obj: object) -> Array:
     match obj:
         case Array():
             return obj
+        case NoValue():
+            raise obj.refusal()
         case SymbolicInt():
             return trace.pointwise(extent_value(trace, obj.expr), ())
         case np.generic():
@@ -82,7 +93,7 @@ def as_array(trace: Trace, obj: object) -> Array:
 
 def describe(name: str, obj: object) -> ArgumentSpec:
     """Return the specification of a captured array or sparse array."""
-    operand = describe_tensor(obj)
+    operand = concrete(describe_tensor(obj))  # the widths of its arrays, as at a call
     dtype = dtype_of_numpy(operand.dtype)
     fill = constant(operand.fill_value, dtype)
     return ArgumentSpec(name, tuple(operand.shape), dtype, operand.format, fill)
@@ -114,8 +125,9 @@ def broadcast(
                 common[d] = extent
             elif not trace.extents.unify(common[d], extent):
                 texts = " ".join(shape_text(trace, other) for other in shapes)
-                raise TensorTypeError(
+                raise TensorValueError(
                     f"operands could not be broadcast together with shapes {texts}",
+                    hint="shapes meet at their last axes: new ones are put in with x[:, None]",
                     location=caller(),
                 )
     resolved = tuple(trace.extents.resolve(extent) for extent in common)
@@ -134,7 +146,7 @@ def broadcast_to(trace: Trace, array: Array, shape: Sequence[AffineExpr]) -> Poi
         fits = fits and (trace.extents.is_one(extent) or trace.extents.unify(wanted, extent))
     if not fits:
         texts = f"{shape_text(trace, own)} into shape {shape_text(trace, shape)}"
-        raise TensorTypeError(f"could not broadcast input from shape {texts}", location=caller())
+        raise TensorValueError(f"could not broadcast input from shape {texts}", location=caller())
     return _spread(trace, array.read(), array.extents, shape)
 
 

@@ -33,7 +33,9 @@ def dtype_of_numpy(dtype: Any) -> DType:
     try:
         wanted = np.dtype(dtype)
     except TypeError as error:
-        raise TensorTypeError(str(error), location=caller()) from None
+        raise TensorTypeError(
+            str(error), hint=f"use {', '.join(_BY_NAME)}", location=caller()
+        ) from None
     found = _BY_NAME.get(wanted.name)
     if found is None:
         raise TensorTypeError(

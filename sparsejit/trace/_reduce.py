@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from sparsejit.affine import AffineExpr, Dim
-from sparsejit.errors import TensorTypeError, TraceError, UnsupportedError
+from sparsejit.errors import TensorTypeError, TraceError
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.trace._context import Trace, require_trace
 from sparsejit.trace._elementwise import elementwise
-from sparsejit.trace._functions import METHODS
 from sparsejit.trace._index_extents import bounds_of, index_extents
 from sparsejit.trace._indexed import (
     Index,
@@ -230,29 +229,3 @@ def mean(
     1.5
     """
     return reduction("mean", a, axis, over, keepdims, dtype)
-
-
-def _numpy(name: str) -> Any:
-    """Return a reduction with the arguments of NumPy's function and method."""
-
-    def function(
-        a: Any,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: Any = False,
-        **rest: Any,
-    ) -> Any:
-        if name in ("min", "max", "any", "all"):  # they have no dtype before out
-            dtype, out, rest = None, dtype if dtype is not None else out, rest
-        given = [key for key, value in rest.items() if value is not None]
-        if out is not None or given:
-            words = ", ".join([*(["out"] if out is not None else []), *given])
-            raise UnsupportedError(f"{name} with {words}= is not built", location=caller())
-        return reduction(name, a, axis, None, keepdims, dtype)
-
-    function.__name__ = name
-    return function
-
-
-METHODS.update({name: _numpy(name) for name in (*OPERATIONS, "mean")})

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from sparsejit.affine import AffineExpr, Constant, Dim, add
-from sparsejit.errors import TensorTypeError
+from sparsejit.errors import AxisError, TensorTypeError, TensorValueError
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.types import DType
 from sparsejit.trace._array import Array
@@ -32,7 +32,6 @@ __all__ = [
     "BITWISE",
     "OPERATIONS",
     "Axes",
-    "EmptyReductionError",
     "check_not_empty",
     "checked_axes",
     "mean",
@@ -69,7 +68,7 @@ def widened(dtype: DType) -> DType:
 def checked_axes(axis: Any, rank: int) -> tuple[int, ...]:
     """Return the axes that ``axis`` (None, an integer or several) names, in order.
 
-    Raises ``TensorTypeError`` for an axis out of bounds or named twice.
+    Raises ``AxisError`` for an axis out of bounds or named twice.
     """
     if axis is None:
         return tuple(range(rank))
@@ -83,17 +82,15 @@ def checked_axes(axis: Any, rank: int) -> tuple[int, ...]:
                 f"an axis is an integer, not {one!r}", location=caller()
             ) from None
         if not -rank <= number < rank:
-            raise TensorTypeError(
-                f"axis {number} is out of bounds for array of dimension {rank}", location=caller()
+            raise AxisError(
+                f"axis {number} is out of bounds for array of dimension {rank}",
+                hint=f"axes are {-rank} to {rank - 1}" if rank else "it has no axes",
+                location=caller(),
             )
         axes.append(number % rank)
     if len(set(axes)) != len(axes):
-        raise TensorTypeError("duplicate value in 'axis'", location=caller())
+        raise AxisError("duplicate value in 'axis'", location=caller())
     return tuple(sorted(axes))
-
-
-class EmptyReductionError(TensorTypeError, ValueError):
-    """A reduction without identity over nothing: a ``ValueError``, as in NumPy."""
 
 
 def no_identity(name: str) -> str:
@@ -102,10 +99,10 @@ def no_identity(name: str) -> str:
 
 
 def check_not_empty(trace: Trace, extents: Sequence[AffineExpr], message: str) -> None:
-    """Raise ``EmptyReductionError`` where one of the extents is 0."""
+    """Raise ``TensorValueError`` where one of the extents is 0."""
     for extent in extents:
         if not trace.extents.holds(add(extent, Constant(-1))):
-            raise EmptyReductionError(message, location=caller())
+            raise TensorValueError(message, location=caller())
 
 
 def prepared(name: str, part: Pointwise, dtype: Any) -> Pointwise:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from sparsejit.affine import AffineExpr, Constant, floordiv, mod, mul
-from sparsejit.errors import Location, TensorTypeError, UnsupportedError
+from sparsejit.errors import Location, TensorTypeError, TensorValueError, UnsupportedError
 from sparsejit.formats import Dense, Format
 from sparsejit.ir.tensor import Reshape, Value
 from sparsejit.trace._array import Array, force_cell
@@ -155,7 +155,7 @@ def _solved_shape(
     if not fits:
         text = ",".join("-1" if e is None else str(extents.number(e)) for e in wanted)
         text += "," if len(wanted) == 1 else ""
-        raise TensorTypeError(
+        raise TensorValueError(
             f"cannot reshape array of size {total} into shape ({text})",
             hint=f"the array has the shape {shape_text(trace, own)}",
             location=caller(),
@@ -207,9 +207,9 @@ def reshape(a: Any, *shape: Any, order: str = "C", copy: Any = None) -> Any:
         found = given_extent(trace, extent, "a shape")
         wanted.append(None if found == Constant(-1) else found)
         if found != Constant(-1) and trace.extents.number(found) < 0:
-            raise TensorTypeError("negative dimensions are not allowed", location=caller())
+            raise TensorValueError("negative dimensions are not allowed", location=caller())
     if wanted.count(None) > 1:
-        raise TensorTypeError("can only specify one unknown dimension", location=caller())
+        raise TensorValueError("can only specify one unknown dimension", location=caller())
     return reshaped(trace, array, _solved_shape(trace, array.extents, wanted))
 
 

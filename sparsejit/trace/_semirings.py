@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+from sparsejit.errors import TensorValueError
 from sparsejit.formats import Format
 from sparsejit.ir.fold import identity_const, zero_of
 from sparsejit.ir.ops import BinaryOp
@@ -90,7 +91,9 @@ def einsum(subscripts: str, *operands: Any, semiring: str | None = None) -> Any:
 def _over(trace: Trace, arrays: Sequence[Array], subscripts: Subscripts, name: str) -> Array:
     """Return the sum of products over a semiring."""
     if name not in _SEMIRINGS:
-        raise ValueError(f"semiring={name!r} is none of {', '.join(map(repr, _SEMIRINGS))}")
+        raise TensorValueError(
+            f"semiring={name!r} is none of {', '.join(map(repr, _SEMIRINGS))}", location=caller()
+        )
     ring = _SEMIRINGS[name]
     found = aligned(trace, arrays, subscripts, always_light=True)
     dtype = _dtype(found, ring)

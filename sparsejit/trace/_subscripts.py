@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sparsejit.errors import TensorTypeError
+from sparsejit.errors import TensorTypeError, TensorValueError
 from sparsejit.trace._locations import caller
 
 __all__ = ["Subscripts", "matmul_subscripts", "parse_subscripts"]
@@ -27,14 +27,14 @@ class Subscripts:
     what: str
 
 
-def _refused(what: str, text: str) -> TensorTypeError:
-    return TensorTypeError(f"{what} in einsum({text!r})", location=caller())
+def _refused(what: str, text: str) -> TensorValueError:
+    return TensorValueError(f"{what} in einsum({text!r})", location=caller())
 
 
 def parse_subscripts(text: object, ranks: Sequence[int]) -> Subscripts:
     """Return the letters that an einsum string gives to operands of these ranks.
 
-    Raises ``TensorTypeError`` for a string that NumPy refuses too.
+    Raises ``TensorValueError`` for a string that NumPy refuses too.
 
     >>> parse_subscripts("ij, jk", [2, 2]).output
     ('i', 'k')

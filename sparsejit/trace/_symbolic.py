@@ -119,7 +119,14 @@ class SymbolicInt:
         values = [i._value if isinstance(i, SymbolicInt) else i for i in inputs]
         return getattr(ufunc, method)(*values, **kwargs)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.asarray(self._number("np.asarray"), dtype)
+
     def __truediv__(self, other: object) -> Any:
+        if (
+            isinstance(other, int) and other == 1 and not counts(self.expr)
+        ):  # np.arange(n) asks for the float n / 1
+            return float(self._number("a division by 1"))
         return self._value / other if _is_number(other) else NotImplemented
 
     def __rtruediv__(self, other: object) -> Any:

@@ -41,6 +41,7 @@ from sparsejit.trace._array import Array, computed
 from sparsejit.trace._context import Deferred, Trace, Unassigned, in_trace
 from sparsejit.trace._indexed import Index, Indexed
 from sparsejit.trace._interface import ArgumentSpec, ResultRef, Slot, Traced, TraceOptions
+from sparsejit.trace._operands import NoValue
 from sparsejit.trace._pointwise import of_value
 from sparsejit.trace._symbolic import SymbolicInt
 from sparsejit.trace._tracer import ArrayTracer
@@ -68,7 +69,11 @@ def trace(
     with in_trace(state):
         given = _filled(args, arrays)
         named = {name: _filled(value, arrays) for name, value in kwargs.items()}
-        returned = fn(*given, **named)
+        try:
+            returned = fn(*given, **named)
+        except ValueError as error:
+            _check_numpy_element(error)
+            raise
         results: list[Value] = []
         returned = _collected(state, returned, results)
         _write_back(state)
@@ -108,6 +113,8 @@ def _collected(state: Trace, tree: Any, results: list[Value]) -> Any:
                 f"{state.options.name} returns an indexed expression",
                 hint="assign it to an output, as in M[i] = ..., and return M",
             )
+        case NoValue():
+            raise tree.refusal()
         case SymbolicInt():
             return int(tree)
         case tuple() if hasattr(tree, "_fields"):
@@ -120,6 +127,17 @@ def _collected(state: Trace, tree: Any, results: list[Value]) -> Any:
         case _:
             _check_returned(state, tree)
             return tree
+
+
+def _check_numpy_element(error: ValueError) -> None:
+    """Say better what NumPy says of an array of its own that is to hold a traced element."""
+    cause = error.__cause__ or error.__context__
+    if isinstance(cause, TraceError) and str(error).startswith("setting an array element"):
+        raise TraceError(
+            "a traced value is assigned to a NumPy array made inside of the function",
+            hint="make the array by np.zeros_like or sj.output(), or np.stack the values",
+            location=cause.location,
+        ) from error
 
 
 def _check_returned(state: Trace, tree: Any) -> None:

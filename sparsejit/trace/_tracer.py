@@ -13,12 +13,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from sparsejit.errors import TraceError, UnsupportedError
+from sparsejit.errors import TraceError
 from sparsejit.ir.fold import numpy_dtype
 from sparsejit.trace import _functions as functions
 from sparsejit.trace._array import Array
 from sparsejit.trace._assignment import assign_value
-from sparsejit.trace._context import Unassigned, check_alive, require_trace
+from sparsejit.trace._context import Unassigned, check_alive
 from sparsejit.trace._elementwise import operator
 from sparsejit.trace._indexed import Index, Indexed, IndexedTerm, Update
 from sparsejit.trace._indexing import (
@@ -30,13 +30,27 @@ from sparsejit.trace._indexing import (
     same_key,
 )
 from sparsejit.trace._locations import caller
+from sparsejit.trace._masks import MaskedElements, assign_masked, mask_of, updated
 from sparsejit.trace._numpy import call_function, call_ufunc
 from sparsejit.trace._operators import Operators
-from sparsejit.trace._promotion import dtype_of_numpy
+from sparsejit.trace._outputs import start_output
+from sparsejit.trace._parts import taken
+from sparsejit.trace._pointwise import Pointwise
+from sparsejit.trace._refusals import ATTRIBUTES, refused
+from sparsejit.trace._scipy_methods import in_format, stored_count
 from sparsejit.trace._statements import assign_indexed
 from sparsejit.trace._symbolic import SymbolicInt, symbolic
 
-__all__ = ["ArrayTracer", "output"]
+__all__ = ["ArrayTracer"]
+
+_SCIPY_OPERATORS = (
+    *("_comparison", "_divide", "_matmul_dispatch", "_rmatmul_dispatch", "multiply"),
+    "_multiply_2d_with_broadcasting",
+)
+"""Where SciPy's operators ask what the other operand is."""
+
+_UNKNOWN = "the value of a traced array is not known while tracing"
+_VALUE = "keep it an array, of rank 0 too; make it a number outside of the traced function"
 
 
 class ArrayTracer(Operators, Array):
@@ -80,6 +94,21 @@ class ArrayTracer(Operators, Array):
         return total
 
     @property
+    def itemsize(self) -> int:
+        """The bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> Any:
+        """The bytes of all elements, were they stored."""
+        return self.size * self.itemsize
+
+    @property
+    def nnz(self) -> Any:
+        """How many elements are stored, as a value of the program."""
+        return stored_count(self)
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """The element type."""
         return numpy_dtype(self.element_type)
@@ -110,6 +139,9 @@ class ArrayTracer(Operators, Array):
             raise TraceError("len() of an array of rank 0", location=caller())
         return self._trace.pin(self.extents[0], "len()")
 
+    def __format__(self, spec: str) -> str:
+        return self._refuse(_UNKNOWN, _VALUE) if spec else repr(self)
+
     def __repr__(self) -> str:
         if isinstance(self._cell.content, Unassigned):
             return "<traced output, unassigned>"
@@ -123,9 +155,14 @@ class ArrayTracer(Operators, Array):
             return indexed_access(self._trace, self, split)
         if isinstance(self._cell.content, Unassigned) and split == ():
             return Indexed(self._trace, (), None, origin=(self, ()))
+        mask = mask_of(self._trace, self, split)
+        if mask is not None:
+            return MaskedElements(self._trace, self, mask)
+        if any(isinstance(item, list) for item in split):
+            return taken(self, split)
         made = basic(self._trace, self, split)
-        if made._cell.immutable:
-            made._inplace = (self, split)
+        if made._cell is not self._cell:  # an element or a copy: an update of it may be one of self
+            made._inplace = (self, split, _state(self))
         return made
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -144,13 +181,22 @@ class ArrayTracer(Operators, Array):
 
     def _set_basic(self, key: tuple[Any, ...], value: Any) -> None:
         if isinstance(self._cell.content, Unassigned):
-            functions.start_output(self, value)
+            start_output(self, value)
+        mask = mask_of(self._trace, self, key)
+        if mask is not None and isinstance(value, MaskedElements) and value.value is not None:
+            updated(self._trace, self, value)
+            return
+        if mask is not None:
+            assign_masked(self._trace, self, mask, value)
+            return
         view = basic_view(self._trace, self, key)
         if isinstance(value, Array):
             if value._cell is self._cell and value.present_view == view:
                 return  # `y[1:5] += e` has updated y through the view already
             match value._inplace:
-                case (array, read, np.ufunc() as ufunc, operand) if array is self and read == key:
+                case (array, read, state, np.ufunc() as ufunc, operand) if (
+                    array is self and read == key and state == _state(self)
+                ):
                     target = self.viewed(view)
                     assign_value(self._trace, target, operand, ufunc, caller())
                     return
@@ -164,7 +210,11 @@ class ArrayTracer(Operators, Array):
         """Do ``self op= other``: in place for arrays; of a scalar Python makes a new one."""
         if isinstance(other, Index | Indexed):
             match self._inplace:
-                case (array, key):  # `x[0] += A[i, j]`: the element has no index, so all is summed
+                case (
+                    array,
+                    key,
+                    _,
+                ):  # `x[0] += A[i, j]`: the element has no index, so all is summed
                     part = self.read()
                     read = Indexed(self._trace, (IndexedTerm(part),), part, origin=(array, key))
                     return Update(read, ufunc, other)
@@ -183,12 +233,16 @@ class ArrayTracer(Operators, Array):
         if self._cell.immutable and self._view is None:
             made = operator(self._trace, ufunc, (self, other))
             match self._inplace:
-                case (array, key):
-                    made._inplace = (array, key, ufunc, other)
+                case (array, key, state):
+                    made._inplace = (array, key, state, ufunc, other)
                 case _:
                     pass
             return made
-        assign_value(self._trace, self, other, ufunc, caller())
+        before, self._inplace = self._inplace, None
+        operand = other if before is None else functions.copy(other)
+        assign_value(self._trace, self, operand, ufunc, caller())
+        if before is not None and len(before) == 3:
+            self._inplace = (*before, ufunc, operand)
         return self
 
     def __iadd__(self, other: Any) -> Any:
@@ -233,6 +287,15 @@ class ArrayTracer(Operators, Array):
         self._trace.count_step()
         return call_ufunc(self._trace, ufunc, method, inputs, kwargs)
 
+    def __sparsejit_asarray__(self, format: Any, fill_value: Any) -> Any:
+        """Do ``sj.asarray`` of a traced array: a conversion of the program."""
+        if fill_value is not None:
+            self._refuse(
+                "sj.asarray of a traced array with fill_value= is not known while tracing",
+                "relabel the operand outside of the traced function",
+            )
+        return self if format is None else in_format(self, format)
+
     def __array_function__(
         self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any
     ) -> Any:
@@ -240,13 +303,23 @@ class ArrayTracer(Operators, Array):
         return call_function(func, args, kwargs)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        above = sys._getframe(1).f_globals.get("__name__", "")
-        if above.startswith("scipy.sparse"):
+        above = sys._getframe(1)
+        if above.f_globals.get("__name__", "").startswith("scipy."):
+            if above.f_code.co_name not in _SCIPY_OPERATORS:
+                self._refuse(
+                    "SciPy's functions take no traced arrays",
+                    "use NumPy's, as np.vstack, np.kron, np.diag and np.linalg.norm, or call "
+                    "SciPy's outside of the traced function",
+                )
             # SciPy asks whether it knows the other operand; this says no, and our operator runs.
             held = np.empty((), dtype=object)
             held[()] = self
             return held
-        return self._refuse("a traced array cannot become a NumPy array")
+        return self._refuse(
+            "a traced array cannot become a NumPy array",
+            "leave out np.asarray and np.array: traced arrays take part in NumPy's functions as "
+            "they are; np.copy copies",
+        )
 
     # ------------------------------------------------------------ what is not known yet
 
@@ -266,13 +339,13 @@ class ArrayTracer(Operators, Array):
         self._refuse("whether a traced array contains a value is not known while tracing")
 
     def __float__(self) -> float:
-        self._refuse("the value of a traced array is not known while tracing")
+        self._refuse(_UNKNOWN, _VALUE)
 
     def __int__(self) -> int:
-        self._refuse("the value of a traced array is not known while tracing")
+        self._refuse(_UNKNOWN, _VALUE)
 
     def __index__(self) -> int:
-        self._refuse("the value of a traced array is not known while tracing")
+        self._refuse(_UNKNOWN, _VALUE)
 
     def __delitem__(self, key: Any) -> None:
         self._refuse("elements of a traced array cannot be deleted")
@@ -287,7 +360,7 @@ class ArrayTracer(Operators, Array):
         self._refuse("a traced array cannot be pickled")
 
     def __complex__(self) -> complex:
-        self._refuse("the value of a traced array is not known while tracing")
+        self._refuse(_UNKNOWN, _VALUE)
 
     # ------------------------------------------------------------ methods
 
@@ -296,8 +369,11 @@ class ArrayTracer(Operators, Array):
         if method is None and callable(getattr(np.ndarray, name, None)) and name[0] != "_":
             method = _not_built(name)
         if method is None:
+            hint = f"; {ATTRIBUTES[name]}" if name in ATTRIBUTES else ""
             raise AttributeError(
-                f"traced arrays have no attribute {name!r} (at {caller()})", name=name, obj=self
+                f"traced arrays have no attribute {name!r} (at {caller()}){hint}",
+                name=name,
+                obj=self,
             )
 
         def bound(*args: Any, **kwargs: Any) -> Any:
@@ -307,32 +383,16 @@ class ArrayTracer(Operators, Array):
         return bound
 
 
+def _state(array: Array) -> object:
+    """Return what tells whether an array has been assigned since: its value, if it has one."""
+    content = array._cell.content
+    if isinstance(content, Pointwise) and content.view is not None:
+        return content.view.value
+    return content
+
+
 def _not_built(name: str) -> Callable[..., Any]:
     def method(array: ArrayTracer, *args: Any, **kwargs: Any) -> NoReturn:
-        raise UnsupportedError(f"{name} of a traced array is not built", location=caller())
+        raise refused(f"{name} of a traced array", name)
 
     return method
-
-
-def output(shape: Any = None, dtype: Any = None, format: Any = None) -> Any:
-    """A fresh result for index notation: ``M = sj.output(); M[i, r] = ...``.
-
-    Shape, dtype and format follow from what is assigned unless given; elements that no assignment
-    reaches are zero (for which the shape must be given). Raises ``TraceError`` outside of a traced
-    function, ``TensorTypeError`` for a bad shape, dtype or format.
-
-    >>> import sparsejit as sj
-    >>> @sj.sparse_jit
-    ... def matvec(A, x):
-    ...     i, j = sj.indices("i j")
-    ...     y = sj.output()
-    ...     y[i] = A[i, j] * x[j]
-    ...     return y
-    """
-    trace = require_trace("output")
-    extents = None
-    if shape is not None:
-        extents = functions.checked_shape(trace, shape)
-    kind = None if dtype is None else dtype_of_numpy(dtype)
-    cell = functions.unassigned_cell(extents, kind, format)
-    return trace.array(cell)

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sparsejit.errors import TensorTypeError, UnsupportedError
+from sparsejit.errors import TensorValueError, UnsupportedError
 from sparsejit.ir.fold import integer_limits
 from sparsejit.ir.ops import BinaryOp, UnaryOp
 from sparsejit.ir.types import DType
@@ -146,7 +146,7 @@ def _checked_power(base: Pointwise, exponent: Pointwise) -> tuple[Pointwise, Poi
         return base, exponent
     if base.weak and exponent.weak:
         return replace(cast(base, DType.FLOAT64), weak=True), exponent
-    raise TensorTypeError(
+    raise TensorValueError(
         "Integers to negative integer powers are not allowed.",
         hint="convert the base with .astype(float)",
         location=caller(),

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sparsejit.affine import AffineExpr, Constant, add, floordiv, mul
-from sparsejit.errors import TensorTypeError
+from sparsejit.errors import SubscriptError, TensorValueError
 from sparsejit.trace._extents import Extents, difference, tidy
 from sparsejit.trace._locations import caller
 
@@ -112,7 +112,7 @@ def element(extents: Extents, extent: AffineExpr, number: AffineExpr, axis: int)
     inside = difference(difference(extent, Constant(1)), offset) if forward else offset
     if not extents.holds(inside):
         at, size = extents.number(number), extents.number(extent)
-        raise TensorTypeError(
+        raise SubscriptError(
             f"index {at} is out of bounds for axis {axis} with size {size}", location=caller()
         )
     return offset
@@ -142,7 +142,7 @@ def pick(
     """
     extent = extents.resolve(extent)
     if step == 0:
-        raise TensorTypeError("slice step cannot be zero", location=caller())
+        raise TensorValueError("slice step cannot be zero", location=caller())
     if step > 0:
         start: AffineExpr = Constant(0)
         stop = extent

@@ -353,15 +353,6 @@ def test_another_sparse_pattern_is_refused() -> None:
         f(matrix, sp.csr_array(np.ones((2, 2))))
 
 
-def test_a_part_is_refused() -> None:
-    @jit
-    def f(S: Any) -> None:
-        S[1:] = 0
-
-    with pytest.raises(UnsupportedError, match="assigning a part of the sparse tensor 'S'"):
-        f(sp.csr_array(np.eye(3)))
-
-
 def test_duplicates_are_refused_before_anything_changes() -> None:
     data = np.array([1.0, 2.0, 4.0])
     S = sp.coo_array((data, ([0, 0, 1], [0, 0, 1])), shape=(2, 2))

@@ -6,6 +6,7 @@ import pytest
 
 from sparsejit.ir.loop_walk import all_statements
 from sparsejit.ir.loops import (
+    Assign,
     Binary,
     Cast,
     Expr,
@@ -141,3 +142,16 @@ def test_reductions_are_ordered() -> None:
     assert all(not s.reductions for s in made.body if isinstance(s, For))
     without = keep_parallel(func(start, reducing), "none")
     assert parallel(without.body) == []
+
+
+def test_a_loop_that_only_counts_is_its_number_of_rounds() -> None:
+    step = Assign(P, index(BinaryOp.ADD, P, lit(1)))
+    rounds = index(BinaryOp.MAX, index(BinaryOp.SUB, N, lit(2)), lit(0))
+    counted = Assign(P, index(BinaryOp.ADD, P, rounds))
+    assert simplify_loops(func(For(I, lit(2), N, (step,)))).body == (counted,)
+    whole = Assign(P, index(BinaryOp.ADD, P, index(BinaryOp.MAX, N, lit(0))))
+    assert simplify_loops(func(For(I, lit(0), N, (step,)))).body == (whole,)
+    twice = For(I, lit(0), N, (Assign(P, index(BinaryOp.ADD, P, lit(2))),))
+    assert simplify_loops(func(twice)).body == (twice,)
+    other = For(I, lit(0), N, (Assign(P, index(BinaryOp.ADD, J, lit(1))),))
+    assert simplify_loops(func(other)).body == (other,)

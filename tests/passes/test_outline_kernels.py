@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from pytest_regressions.file_regression import FileRegressionFixture
 
+import sparsejit as sj
 import tests.matrix.combinations as combinations
 from sparsejit.backends import BACKENDS
 from sparsejit.errors import UnsupportedError
@@ -51,6 +52,7 @@ from sparsejit.ir.verify_loops import verify_loops
 from sparsejit.passes.outline_kernels import outline_kernels
 from sparsejit.pipeline import Pipeline, default_pipeline
 from sparsejit.sparsify_and_bufferize import StageOptions, sparsify_and_bufferize
+from tests.cubin.programs import lowered_loops
 from tests.matrix.combinations import Outcome, run_combination
 from tests.matrix.test_matrix import combinations_of
 from tests.sparsify_and_bufferize.programs import PROGRAMS
@@ -257,3 +259,15 @@ def test_levels_with_a_fixed_number_of_slots_are_refused() -> None:
     func = LoopFunc("f", (N, *keys, X), (make,), (DenseResult(crd), DenseResult(vals)))
     with pytest.raises(UnsupportedError, match="a structured level is not assembled on a device"):
         outline_kernels(func)
+
+
+def _halved_often(value: float) -> float:
+    while value > 1:
+        value /= 2
+    return value
+
+
+def test_functions_that_only_numba_compiles_are_refused() -> None:
+    loops = lowered_loops(lambda x: sj.unary(x, present=_halved_often), np.ones(4))
+    with pytest.raises(UnsupportedError, match="compiled by Numba for the CPU"):
+        outline_kernels(loops)

@@ -313,11 +313,11 @@ def test_same_kind_rule() -> None:
         traced(element, n)
 
 
-def test_sparse_arguments_are_not_assigned() -> None:
+def test_a_sparse_argument_gets_no_new_entry() -> None:
     def fn(A: Any) -> Any:
         A[0, 0] = 1.0
 
-    with pytest.raises(UnsupportedError, match="assigning a part of the sparse tensor 'A'"):
+    with pytest.raises(UnsupportedError, match="sparse argument 'A' would store new entries"):
         traced(fn, A)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -94,9 +94,9 @@ def _generator() -> str:
     return digest(*texts)
 
 
-def _compiled(emitted: Emitted) -> bytes:
+def _compiled(emitted: Emitted, called: Mapping[str, Any]) -> bytes:
     """Return the object of a module."""
-    _check_symbols(emitted.external)
+    _check_symbols(emitted.external, called)
     try:
         module = binding.parse_assembly(emitted.text)
         module.verify()
@@ -113,8 +113,8 @@ def _compiled(emitted: Emitted) -> bytes:
     return content
 
 
-def _check_symbols(external: tuple[str, ...]) -> None:
-    unknown = sorted(set(external) - EXTERNAL - set(BLAS_SYMBOLS))
+def _check_symbols(external: tuple[str, ...], called: Mapping[str, Any]) -> None:
+    unknown = sorted(set(external) - EXTERNAL - set(BLAS_SYMBOLS) - set(called))
     if unknown:
         raise BackendError(
             f"generated code calls {', '.join(unknown)}, which is not on the list of what it may",
@@ -123,31 +123,40 @@ def _check_symbols(external: tuple[str, ...]) -> None:
 
 
 def load_module(
-    emit: Callable[[int], Emitted], described: tuple[str, ...], entry: str, *, cache: bool
+    emit: Callable[[int], Emitted],
+    described: tuple[str, ...],
+    entry: str,
+    called: Mapping[str, Any],
+    *,
+    cache: bool,
 ) -> Loaded:
     """Load a module from the disk cache, or print, compile and load it.
 
     ``emit`` gets the size of the machine's vectors in bits; ``described`` is all else that it
-    depends on beside this package. Raises ``BackendError`` where LLVM refuses the text or it has an
-    unknown symbol.
+    depends on beside this package; ``called`` are the C functions (objects with an ``address``)
+    that it may call beside those of the C library, by symbol. Raises ``BackendError`` where LLVM
+    refuses the text or it has an unknown symbol.
     """
     with _Lock.lock:
+        for symbol, function in called.items():
+            binding.add_symbol(symbol, function.address)
+        owners = tuple(called.values())
         key = digest(*described, *_environment())
         # LLVM ends the process over what is no object: an entry says whose it is.
         mark = f"object {key}\n".encode()
         stored = read_entry(_KIND, key) if cache else None
         if stored is not None:
             if stored.startswith(mark):
-                return _loaded(stored[len(mark) :], entry, was_cached=True)
+                return _loaded(stored[len(mark) :], entry, owners, was_cached=True)
             logger.warning("a cached kernel cannot be used and is compiled again: %s", key)
-        content = _compiled(emit(_vector_bits()))
-        loaded = _loaded(content, entry, was_cached=False)
+        content = _compiled(emit(_vector_bits()), called)
+        loaded = _loaded(content, entry, owners, was_cached=False)
         if cache:
             write_entry(_KIND, key, mark + content)
         return loaded
 
 
-def _loaded(content: bytes, entry: str, *, was_cached: bool) -> Loaded:
+def _loaded(content: bytes, entry: str, called: tuple[Any, ...], *, was_cached: bool) -> Loaded:
     if any(symbol.encode() in content for symbol in BLAS_SYMBOLS):
         provide_symbols()
     object_file = binding.ObjectFileRef.from_data(content)
@@ -158,4 +167,4 @@ def _loaded(content: bytes, entry: str, *, was_cached: bool) -> Loaded:
     if not address:
         raise BackendError(f"an object has no function {entry}", hint=_BUG)
     # The engine reads the object until it goes itself; a tuple lets its last item go first.
-    return Loaded(address, was_cached, (object_file, engine))
+    return Loaded(address, was_cached, (*called, object_file, engine))

@@ -22,8 +22,11 @@ from sparsejit.backends.llvm._lowerings import lower
 from sparsejit.backends.llvm._module import Emitted, emit_module
 from sparsejit.backends.llvm._options import CodeOptions
 from sparsejit.backends.llvm._statements import NO_MEMORY
+from sparsejit.backends.llvm._user_calls import FIRST_STATUS
 from sparsejit.backends.python_source import emit_python
 from sparsejit.ir.loops import LoopFunc, Memref
+from sparsejit.ir.user_functions import called_by_loops
+from sparsejit.user_code import c_function, failure, symbol_of
 
 __all__ = ["CacheCounts", "LlvmBackend", "LlvmKernel"]
 
@@ -98,6 +101,7 @@ class LlvmKernel:
         "_described",
         "_entries",
         "_expanded",
+        "_functions",
         "_lock",
         "_options",
         "_pack",
@@ -112,6 +116,7 @@ class LlvmKernel:
         self._expanded: Expanded = expand(lower(func, options))
         self._arguments = Arguments(func)
         self._results = Results(self._expanded.func)
+        self._functions = called_by_loops(self._expanded.func.body)
         self._options = options
         self._cache = cache
         packed = struct.Struct(f"={self._arguments.format}{self._results.format}")
@@ -136,7 +141,7 @@ class LlvmKernel:
             raise OverflowError(f"an argument is no integer of 64 bits: {error}") from error
         status = entry(block)
         if status:
-            raise _failure(status)
+            raise self._failure(status)
         return self._results.wrapped(self._unpack(block, self._room), arguments, made)
 
     def _entry(self, flags: tuple[int, ...], layouts: tuple[Layout, ...]) -> Entry:
@@ -158,18 +163,21 @@ class LlvmKernel:
             return emit_module(self._expanded, layouts, _ENTRY, options)
 
         described = (self._described, "".join(layout.value for layout in layouts))
-        loaded = load_module(emit, described, _ENTRY, cache=self._cache)
+        # The code that is called lives as long as the code that calls it.
+        called = {symbol_of(function): c_function(function) for function in self._functions}
+        loaded = load_module(emit, described, _ENTRY, called, cache=self._cache)
         return _SIGNATURE(loaded.address), loaded
+
+    def _failure(self, status: int) -> Exception:
+        """Return what a kernel raises for a status."""
+        if status == NO_MEMORY:
+            return MemoryError("a kernel could not allocate memory for its result")
+        if status >= FIRST_STATUS:
+            return failure(self._functions[status - FIRST_STATUS])
+        return ValueError(_FULL[status])
 
     @property
     def cache_counts(self) -> CacheCounts:
         """Where the compiled code of this kernel came from so far."""
         cached = [loaded.was_cached for _, loaded in self._by_layout.values()]
         return CacheCounts(sum(cached), len(cached) - sum(cached))
-
-
-def _failure(status: int) -> Exception:
-    """Return what a kernel raises for a status."""
-    if status == NO_MEMORY:
-        return MemoryError("a kernel could not allocate memory for its result")
-    return ValueError(_FULL[status])

@@ -15,7 +15,8 @@ import numpy as np
 
 from sparsejit.affine import Add
 from sparsejit.formats import Format, LevelKind
-from sparsejit.tensors import Operand, buffer_names
+from sparsejit.tensors._operand import Operand
+from sparsejit.tensors._storage import buffer_names
 
 __all__ = ["concrete"]
 
