@@ -115,7 +115,7 @@ def trace_call(
     arguments = (call.bound.args, call.bound.kwargs, slots)
     traced = trace(with_captures, arguments, {}, specs, TraceOptions(name, options.output))
     _refuse_lost_captures(traced)
-    check_output_positions(options, traced.func)
+    check_output_positions(options, name, traced.result)
     return make_program(traced, pipeline, start, call.operands)
 
 

@@ -262,7 +262,7 @@ class _Shape:
         statements: list[loops.Stmt] = []
         for walker in walkers.values():
             statements += self._opened(walker)
-            if lower != ix.index(0):
+            if lower != ix.index(0) or walker.level.may_start_below_zero:
                 statements += self._skip_below(walker, lower)
         var = self._coordinate()
         body: list[loops.Stmt] = []

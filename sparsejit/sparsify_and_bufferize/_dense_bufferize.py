@@ -411,7 +411,8 @@ class _Bufferizer:
         for value in op.then_yields:
             root = self._inserted.roots[value.name]
             buffer = self._buffers.get(root)
-            if isinstance(buffer, NoEntries):
+            # What was computed before the branches has its storage already.
+            if isinstance(buffer, NoEntries) and root not in self._storage:
                 name = self._namer.fresh(f"s{root}")
                 width, space = self._options.index_width, self._options.memory_space or 0
                 storage = declare_levels(name, buffer.type, width, space)

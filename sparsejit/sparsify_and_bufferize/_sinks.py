@@ -115,11 +115,12 @@ class DenseSink:
         kernel = self._kernel
         background = kernel.background
         sparse = any(access.may_be_absent for access in kernel.space.inputs)
+        is_visited = not sparse and kernel.outcome(kernel.start()) is not None
         statements: Stmts = ()
         if self._memref is not self._buffer.memref:
             statements += (loops.Alloc(self._memref, self._extents),)
             statements += self._convert(self._memref, self._buffer.memref)
-        if not kernel.reads_out and sparse and background is not None:
+        if not kernel.reads_out and not is_visited and background is not None:
             statements += fill_loops(kernel, self._memref, self._extents, background)
         return statements
 

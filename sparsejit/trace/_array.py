@@ -115,7 +115,8 @@ class Array:
         self._trace = trace
         self._cell = cell
         self._view = view
-        # Of ``x[0] + e`` written ``x[0] += e``: what is updated, until the assignment follows.
+        # Of ``x[0]``, a copy: where it is from and how often that had been written to. Of ``x[0] +
+        # e`` written ``x[0] += e``: the update as well, until the assignment follows.
         self._inplace: tuple[Any, ...] | None = None
 
     @property
@@ -206,6 +207,7 @@ class Array:
         trace.check_assignable(cell)
         base = force_cell(trace, cell)
         if not base.type.is_dense:
+            cell.writes += 1
             cell.content = entries_stored(self, base, terms, extents, overwrite, location)
             cell.assigned, cell.location = True, location
             return
@@ -228,6 +230,7 @@ class Array:
                 dest = accumulate(trace, moved, extents, dest, at, location)
         if not is_whole:
             dest = _insert(trace, dest, base, view)
+        cell.writes += 1
         cell.content = of_value(dest)
         cell.assigned = True
         cell.location = location
