@@ -45,8 +45,20 @@ def appended_loops(kernel: Kernel) -> tuple[int, ...]:
 
 
 def refuse_unassembled(kernel: Kernel, kinds: tuple[LevelKind, ...]) -> None:
-    """Raise ``UnsupportedError`` for a result with a level of one of ``kinds``."""
-    for number, level in enumerate(kernel.space.output.levels):
+    """Raise ``UnsupportedError`` for a result with a level of one of ``kinds``.
+
+    Nor can entries be counted one by one where each has levels of its own below it.
+    """
+    levels = kernel.space.output.levels
+    for number, level in enumerate(levels):
+        below = levels[number + 1 :]
+        if level.type.nonunique and any(lv.type.kind is not LevelKind.SINGLETON for lv in below):
+            raise UnsupportedError(
+                f"a result that stores coordinates more than once (level {number}) above other "
+                "levels must have the pattern of one operand",
+                hint="ask for another result format and convert it",
+            )
+    for number, level in enumerate(levels):
         if level.type.kind in kinds:
             raise UnsupportedError(
                 f"a result with a {level.type.kind.value} level (level {number}) must have the "
@@ -269,7 +281,16 @@ class AppendSink:
         child = self._stored[min(level for level in self._stored if level > stored.level)]
         before = loops.Var(self._kernel.namer.fresh("before"), INDEX)
         grown = ix.less(before, child.count)
-        after = loops.If(grown, self._commit(stored, coordinate))
+        undone: Stmts = ()
+        if child.level > stored.level + 1:
+            # Positions were set for each coordinate of the full levels between; where nothing is
+            # kept, the next parent takes the same slots, and only the first position holds for it.
+            first = stored.count
+            for level in range(stored.level + 1, child.level):
+                first = ix.multiply(first, self._sizes[level])
+            kept = ix.minimum(child.filled, ix.add(first, ix.index(1)))
+            undone = (loops.Assign(child.filled, kept),)
+        after = loops.If(grown, self._commit(stored, coordinate), undone)
         return (loops.Let(before, child.count),), inner, (after,)
 
     def _reserve_block(

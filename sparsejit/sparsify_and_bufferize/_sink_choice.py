@@ -54,7 +54,9 @@ def sinks_for(task: Task, plan: Plan) -> list[MakeSink]:
             return [
                 lambda kernel: EntriesSink(
                     *_appendable(kernel, order, destination, every_level=True)
-                )
+                ),
+                # What the library does not assemble: entries with levels of their own below them.
+                lambda kernel: PatternSink(kernel, _pattern_operand(kernel), destination),
             ]
         case SparseBuffer():
             return [

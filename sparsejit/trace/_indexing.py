@@ -70,6 +70,11 @@ def indexed_access(trace: Trace, array: Array, key: tuple[Any, ...]) -> Indexed:
             )
     base = _without_negative(trace, array, key)
     left = [item for item in key if isinstance(item, Index) or item >= 0]
+    axes = base.present_view.axes
+    if any(isinstance(item, Index) and not dims for item, dims in zip(left, axes, strict=True)):
+        # A new axis of a view bounds an index only in a tensor of its own.
+        base = elementwise(trace, lambda parts: parts[0], (base,))
+        base.force()
     moved: dict[int, AffineExpr] = {}
     for d, item in enumerate(left):
         if isinstance(item, Index):

@@ -175,17 +175,31 @@ def _is_small(value: Any) -> bool:
     return bool((np.abs(array) <= (200 if array.dtype.itemsize == 2 else LARGEST)).all())
 
 
+def _viewed(expr: Expr) -> tuple[str, bool]:
+    """Return the name that an expression is a view of, or "", and whether it is reshaped."""
+    match expr:
+        case Var(name):
+            return name, False
+        case Item(base, _):
+            return _viewed(base)
+        case Apply(template, (base,)) if template.startswith(
+            ("{0}.T", "{0}.reshape", "np.reshape")
+        ):
+            name, is_reshaped = _viewed(base)
+            return name, is_reshaped or "reshape" in template
+        case _:
+            return "", False
+
+
 def _views_sparse(statement: Let, names: dict[str, Any], sparse: frozenset[str]) -> bool:
     """Whether a new name is a view here and a copy there, or the other way round."""
     value = names[statement.name]
     if not isinstance(value, np.ndarray):
         return False
-    match statement.value:
-        case Apply(template, (Var(name),)) if "reshape" in template and name not in sparse:
-            if not np.shares_memory(value, names[name]):
-                return True  # NumPy copies where strides do not allow a view
-        case _:
-            pass
+    root, reshapes = _viewed(statement.value)
+    if reshapes and root in names and root not in sparse:
+        if not np.shares_memory(value, names[root]):
+            return True  # NumPy copies where strides do not allow a view
     return any(
         isinstance(names[other], np.ndarray)
         and names[other] is not value

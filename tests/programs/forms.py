@@ -27,10 +27,10 @@ SEMIRINGS = (
 )  # fmt: skip
 
 UNARY = (
-    "-{0}", "np.abs({0})", "np.sign({0})", "np.minimum(np.maximum({0}, 0), 8)", "({0} // 2)",
+    "(-{0})", "np.abs({0})", "np.sign({0})", "np.minimum(np.maximum({0}, 0), 8)", "({0} // 2)",
     "np.maximum({0}, 0)", "np.where({0} > 1, {0}, 0)", "(2 * {0})", "np.clip({0}, 0, 3)",
-    "({0} % 3)", "({0} + 1)", "({0} > 1)", "({0} ** 2)", "({0} / 2)", "np.conj({0})", "np.real({0})",
-    "np.imag({0})", "({0}).astype(np.float32)", "({0}).astype(np.int16)", "np.square({0})",
+    "({0} % 3)", "({0} + 1)", "({0} > 1)", "({0} ** 2)", "({0} / 2)", "np.conj({0})", "(np.real({0}) * 1)",
+    "(np.imag({0}) * 1)", "({0}).astype(np.float32)", "({0}).astype(np.int16)", "np.square({0})",
     "({0} == 0)", "np.logical_not({0})", "({0}).copy()",
 )  # fmt: skip
 BINARY = (
@@ -133,7 +133,7 @@ _FREE = (
     Form("np.squeeze({0}[:1], axis=0)", ("mn",)),
     Form("np.diagonal({0}, 1)", ("mn",)),
     Form("np.transpose({0}, (2, 0, 1))", ("mnk",)),
-    Form("np.broadcast_to({0}, (2, {0}.shape[0]))", ("m",)),
+    Form("(np.broadcast_to({0}, (2, {0}.shape[0])) * 1)", ("m",)),
     Form("{0}[::2]", ("mn!",)),
     Form("{0}[1:, ::-1]", ("mn!",)),
     Form("{0}[:, 1::2]", ("mn!",)),

@@ -8,6 +8,8 @@ import pytest
 
 import sparsejit as sj
 from sparsejit import sparse_jit
+from sparsejit.pipeline import default_pipeline
+from sparsejit.sparsify_and_bufferize import StageOptions
 
 
 def scalar_beside_a_sum(x: Any, y: Any, s: Any) -> None:
@@ -188,3 +190,40 @@ def test_the_square_of_an_array(dtype: str) -> None:
     got, wanted = _jit(lambda x: x**2)(x), x**2
     assert got.dtype == wanted.dtype
     np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("storage", ["inline", "runtime"])
+def test_entries_with_levels_of_their_own_below_them(storage: Any) -> None:
+    # Assembled one by one, each entry of the coordinate list got a row for each of its elements.
+    def function(A: Any, x: Any, y: Any) -> Any:
+        t = sj.einsum("ab,bcd->bca", y, x)
+        return np.logical_or(t, t) * A
+
+    fmt = sj.Format("(i, j) -> (j : compressed(nonunique), i : singleton(soa))")
+    f = _jit(function)
+    f._pipeline = default_pipeline(stage_options=StageOptions(storage=storage))
+    x, y = np.arange(24.0).reshape(3, 4, 2) % 3, np.ones((2, 3))
+    got = f(sj.asarray(ENTRIES, format=fmt), x, y)
+    wanted = (np.einsum("ab,bcd->bca", y, x) != 0) * ENTRIES
+    np.testing.assert_array_equal(got.to_numpy(), wanted)
+
+
+def test_parents_without_kept_entries_above_a_dense_level() -> None:
+    # The next parent took over positions that had been set for the one that was left out.
+    fmt = sj.Format("(i, j, k) -> (k : compressed, i : dense, j : compressed)")
+    B = np.array([[[-3, 3, -3, 0], [0, 0, -1, -2]], [[0, 0, 0, 0], [0, 0, 4, 0]]], float)
+    f = _jit(lambda B: sj.select(B, lambda b: b > 1))
+    got = f(sj.asarray(B, format=fmt))
+    np.testing.assert_array_equal(got.to_numpy(), np.where(B > 1, B, 0))
+    assert got.nse == 2
+
+
+def test_an_index_over_a_new_axis() -> None:
+    def function(C: Any) -> Any:
+        i, j, k = sj.indices("i j k")
+        t = sj.output()
+        t[j, k, i] = C[None][i, j, k]
+        return t
+
+    C = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(_jit(function)(C), C[:, :, None])
