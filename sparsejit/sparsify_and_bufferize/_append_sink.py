@@ -285,7 +285,7 @@ class AppendSink:
         if child.level > stored.level + 1:
             # Positions were set for each coordinate of the full levels between; where nothing is
             # kept, the next parent takes the same slots, and only the first position holds for it.
-            first = stored.count
+            first: loops.Expr = stored.count
             for level in range(stored.level + 1, child.level):
                 first = ix.multiply(first, self._sizes[level])
             kept = ix.minimum(child.filled, ix.add(first, ix.index(1)))

@@ -181,5 +181,6 @@ def basic(trace: Trace, array: Array, key: tuple[Any, ...]) -> Array:
         return array.viewed(view)
     made = array.viewed(view)
     if all(item is None or item is Ellipsis or item == slice(None) for item in key) and not scalar:
-        return elementwise(trace, lambda parts: parts[0], (made,))
+        copy: Array = elementwise(trace, lambda parts: parts[0], (made,))
+        return copy
     return trace.array(Cell(made.extents, made.read(), immutable=scalar, location=caller()))

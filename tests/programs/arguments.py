@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,7 @@ ARRANGEMENTS = (
     "apart", "apart", "apart", "apart", "same", "shifted", "shifted", "transposed", "row",
     "interleaved",
 )  # fmt: skip
-NUMBERS = (2, -1, 3, 2.0, 0.0, np.float32(2), np.int16(3), np.float64(-1), True)
+NUMBERS: tuple[Any, ...] = (2, -1, 3, 2.0, 0.0, np.float32(2), np.int16(3), np.float64(-1), True)
 
 
 def draw_arguments(rng: random.Random) -> Program:

@@ -197,9 +197,9 @@ def _views_sparse(statement: Let, names: dict[str, Any], sparse: frozenset[str])
     if not isinstance(value, np.ndarray):
         return False
     root, reshapes = _viewed(statement.value)
-    if reshapes and root in names and root not in sparse:
-        if not np.shares_memory(value, names[root]):
-            return True  # NumPy copies where strides do not allow a view
+    is_dense = reshapes and root in names and root not in sparse
+    if is_dense and not np.shares_memory(value, names[root]):
+        return True  # NumPy copies where strides do not allow a view
     return any(
         isinstance(names[other], np.ndarray)
         and names[other] is not value
@@ -211,7 +211,6 @@ def _views_sparse(statement: Let, names: dict[str, Any], sparse: frozenset[str])
 
 def _statement(program: Program, scope: Scope, rng: random.Random) -> Statement | None:
     drawing = ExpressionDrawing(scope, rng)
-    arguments = {param.name for param in program.params}
     fresh = next(f"t{n}" for n in range(99) if f"t{n}" not in scope.shapes)
     dense = [name for name in scope.shapes if name not in scope.sparse]
     kind = rng.random()
@@ -227,11 +226,19 @@ def _statement(program: Program, scope: Scope, rng: random.Random) -> Statement 
     if kind < 0.55:
         return index_statement(fresh, True, scope, rng)
     if kind < 0.63:
-        count = rng.choice([1, 1, 2])
         free = [f"t{n}" for n in range(99) if f"t{n}" not in scope.shapes]
-        return draw_loop(tuple(free[:count]), scope, rng)
+        return draw_loop(tuple(free[: rng.choice([1, 1, 2])]), scope, rng)
+    return _assignment(program, scope, rng)
+
+
+def _assignment(program: Program, scope: Scope, rng: random.Random) -> Statement | None:
+    """Return an update of a name, mostly of an argument."""
+    kind = rng.uniform(0.63, 1)
     if kind < 0.69:
         return _sparse_update(program, scope, rng)
+    drawing = ExpressionDrawing(scope, rng)
+    arguments = {param.name for param in program.params}
+    dense = [name for name in scope.shapes if name not in scope.sparse]
     favored = [name for name in dense if name in arguments] or dense
     pool = favored if rng.random() < 0.75 else dense
     if not pool:

@@ -99,35 +99,38 @@ class ExpressionDrawing:
         for hole in form.holes:
             word, asks = hole.removesuffix("!"), hole.endswith("!")
             if word == "*":
-                shape = self._some_shape(asks) if not shape else shape
-                wanted: Shape = shape
-            elif asks:
-                names = self._fitting(word, letters, self.scope.patterns)
-                if not names:
-                    return None
-                name = self.rng.choice(names)
-                letters.update(zip(word, self._shape(name), strict=True))
-                parts.append(Var(name))
-                continue
+                shape = shape or self._some_shape(asks)
+                part = self._of_shape(shape, asks, depth)
             else:
-                named = self._fitting(word, letters, frozenset(self.scope.shapes))
-                if named and self.rng.random() < 0.8:
-                    name = self.rng.choice(named)
-                    letters.update(zip(word, self._shape(name), strict=True))
-                    if self.rng.random() < 0.4:
-                        parts.append(Var(name))
-                        continue
-                for letter in word:
-                    letters.setdefault(letter, self.rng.choice(self.extents))
-                wanted = tuple(letters[letter] for letter in word)
-            if not asks:
-                parts.append(self.expression(wanted, max(depth - 1, 0)))
-                continue
-            names = [n for n in sorted(self.scope.patterns) if self._shape(n) == wanted]
-            if not names:
+                part = self._of_word(word, letters, asks, depth)
+            if part is None:
                 return None
-            parts.append(Var(self.rng.choice(names)))
+            parts.append(part)
         return Apply(form.template, tuple(parts))
+
+    def _of_shape(self, shape: Shape, has_pattern: bool, depth: int) -> Expr | None:
+        if not has_pattern:
+            return self.expression(shape, max(depth - 1, 0))
+        names = [name for name in sorted(self.scope.patterns) if self._shape(name) == shape]
+        return Var(self.rng.choice(names)) if names else None
+
+    def _of_word(
+        self, word: str, letters: dict[str, int], has_pattern: bool, depth: int
+    ) -> Expr | None:
+        """Return something for a hole; extents that are not fixed yet are those of some name."""
+        pool = self.scope.patterns if has_pattern else frozenset(self.scope.shapes)
+        names = self._fitting(word, letters, pool)
+        if names and (has_pattern or self.rng.random() < 0.8):
+            name = self.rng.choice(names)
+            letters.update(zip(word, self._shape(name), strict=True))
+            if has_pattern or self.rng.random() < 0.4:
+                return Var(name)
+        if has_pattern:
+            return None
+        for letter in word:
+            letters.setdefault(letter, self.rng.choice(self.extents))
+        wanted = tuple(letters[letter] for letter in word)
+        return self.expression(wanted, max(depth - 1, 0))
 
     def _some_shape(self, has_pattern: bool) -> Shape:
         if has_pattern and self.scope.patterns:

@@ -54,10 +54,10 @@ class Pair(np.ndarray[Any, np.dtype[Any]]):
         base = as_plain(out)
         before = base.copy()
         getattr(ufunc, method)(*plain, out=(base,), **options)
-        if isinstance(out, Pair) and out.stored is not None:
-            if not _same(base[~out.stored], before[~out.stored]):
-                base[...] = before
-                raise ValueError("what is not stored cannot change")
+        stored = out.stored if isinstance(out, Pair) else None
+        if stored is not None and not _same(base[~stored], before[~stored]):
+            base[...] = before
+            raise ValueError("what is not stored cannot change")
         return out
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:

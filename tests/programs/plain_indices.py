@@ -264,7 +264,7 @@ def _at_entries(S: Any, value: Any) -> Any:
         raise ValueError("the pattern is not known")
     value = as_plain(value)
     dtype = np.asarray(value).dtype
-    stored = S.stored if isinstance(S, Pair) else np.ones(np.shape(S), bool)
+    stored: Any = S.stored if isinstance(S, Pair) else np.ones(np.shape(S), bool)
     return np.where(stored, value, np.zeros((), dtype))
 
 

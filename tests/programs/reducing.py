@@ -64,19 +64,10 @@ def reduced(program: Program, fails: Callable[[Program], bool]) -> Program:
 
 
 def _smaller(program: Program) -> Iterator[Program]:
+    yield from _smaller_calls(program)
     statements = program.statements
-    plain_call = Call(outputs=program.call.outputs, storage=program.call.storage)
-    for call in (Call(), plain_call, replace(program.call, outputs=())):
-        if call != program.call:
-            yield replace(program, call=call)
     for n in range(len(statements)):
         yield replace(program, statements=statements[:n] + statements[n + 1 :])
-    if len(program.returns) > 1:
-        for n in range(len(program.returns)):
-            kept = program.returns[:n] + program.returns[n + 1 :]
-            outputs = tuple((at - (at > n), fmt) for at, fmt in program.call.outputs if at != n)
-            call = replace(program.call, outputs=outputs)
-            yield replace(program, returns=kept, call=call)
     for n in range(len(program.params)):
         yield replace(program, params=program.params[:n] + program.params[n + 1 :])
     for n, statement in enumerate(statements):
@@ -87,6 +78,20 @@ def _smaller(program: Program) -> Iterator[Program]:
             dense = replace(described, format="")
             objects = (*program.objects[:n], dense, *program.objects[n + 1 :])
             yield replace(program, objects=objects)
+
+
+def _smaller_calls(program: Program) -> Iterator[Program]:
+    """Yield plainer ways to call the program, and fewer results."""
+    plain_call = Call(outputs=program.call.outputs, storage=program.call.storage)
+    for call in (Call(), plain_call, replace(program.call, outputs=())):
+        if call != program.call:
+            yield replace(program, call=call)
+    if len(program.returns) > 1:
+        for n in range(len(program.returns)):
+            kept = program.returns[:n] + program.returns[n + 1 :]
+            outputs = tuple((at - (at > n), fmt) for at, fmt in program.call.outputs if at != n)
+            call = replace(program.call, outputs=outputs)
+            yield replace(program, returns=kept, call=call)
 
 
 def _simpler_statements(statement: Statement) -> Iterator[Statement]:
@@ -111,10 +116,12 @@ def _simpler_statements(statement: Statement) -> Iterator[Statement]:
 def _simpler_loops(loop: Loop) -> Iterator[Statement]:
     for n in range(len(loop.names)):
         if len(loop.names) > 1:
-            names, inits, own = (
-                part[:n] + part[n + 1 :] for part in (loop.names, loop.inits, loop.locals)
+            yield replace(
+                loop,
+                names=loop.names[:n] + loop.names[n + 1 :],
+                inits=loop.inits[:n] + loop.inits[n + 1 :],
+                locals=loop.locals[:n] + loop.locals[n + 1 :],
             )
-            yield replace(loop, names=names, inits=inits, locals=own)
     if loop.count > 0:
         yield replace(loop, count=loop.count - 1)
     for n, body in enumerate(loop.bodies):

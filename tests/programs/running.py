@@ -9,7 +9,6 @@ caller holds, also where the call is refused: then nothing may have changed.
 from __future__ import annotations
 
 import linecache
-from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Literal, cast
 
@@ -78,18 +77,19 @@ def _called(program: Program, function: Any, arguments: list[Any]) -> list[Any]:
     names = [param.name for param in program.params]
     if program.call.packed:
         first, second, *arguments = arguments
-        held = {
+        held: dict[str, Any] = {
             "tuple": (first, second),
             "list": [first, second],
             "dict": {"a": first, "b": second},
         }
-        arguments = [held[program.call.packed], *arguments]
+        packed = held[program.call.packed]
+        arguments = [packed, *arguments]
         names = ["packed", *names[2:]]
     cut = len(arguments) - program.call.keywords
     given = dict(zip(names[cut:], arguments[cut:], strict=True))
     got = function(*arguments[:cut], **given)
-    kinds: Mapping[str, type] = {"tuple": tuple, "dict": dict, "list": list}
-    assert type(got) is kinds[program.call.results], f"a {type(got).__name__} of results"
+    kind = type(got).__name__
+    assert kind == program.call.results, f"a {kind} of results"
     return [got[str(n)] for n in range(len(got))] if isinstance(got, dict) else list(got)
 
 

@@ -178,7 +178,12 @@ def test_a_bool_is_subtracted_from_a_number() -> None:
 @pytest.mark.parametrize("dtype", [np.float16, np.int16, np.float32])
 def test_products_with_python_scalars_are_in_their_dtypes(dtype: Any) -> None:
     x = np.arange(3).astype(dtype)
-    for function in (lambda x: np.dot(x, 2.0), lambda x: np.inner(2, x), lambda x: np.dot(3, x)):
+    products: list[Callable[[Any], Any]] = [
+        lambda x: np.dot(x, 2.0),
+        lambda x: np.inner(2, x),
+        lambda x: np.dot(3, x),
+    ]
+    for function in products:
         got, wanted = _jit(function)(x), function(x)
         assert got.dtype == wanted.dtype
         np.testing.assert_array_equal(got, wanted)
@@ -227,3 +232,15 @@ def test_an_index_over_a_new_axis() -> None:
 
     C = np.arange(6.0).reshape(2, 3)
     np.testing.assert_array_equal(_jit(function)(C), C[:, :, None])
+
+
+@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+def test_a_sum_over_the_entry_that_it_changes(fmt: sj.Format) -> None:
+    # Each round of the sum read what the one before had written.
+    def function(B: Any, y: Any) -> None:
+        i, j, k = sj.indices("i j k")
+        B[i, j] -= y[k] * B[i, j]
+
+    B = sj.asarray(ENTRIES, format=fmt)
+    _jit(function)(B, np.array([-1.0, 4.0, -1.0]))
+    np.testing.assert_array_equal(B.to_numpy(), -ENTRIES)
