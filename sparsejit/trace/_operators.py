@@ -66,7 +66,8 @@ class Operators:
         return other // self, other % self
 
     def __pow__(self, other: Any) -> Any:
-        if type(other) is int and other == 2:  # as NumPy: bools become int8, not int64
+        is_scalar = getattr(self, "extents", None) == ()
+        if type(other) is int and other == 2 and not is_scalar:  # of bools NumPy makes int8 here
             return self._operate(np.square, self)
         return self._operate(np.power, self, other)
 

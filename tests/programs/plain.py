@@ -8,6 +8,7 @@ evaluated over the whole grid of their indices (``plain_indices``).
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -130,7 +131,8 @@ def final_names(program: Program, memory: Memory) -> dict[str, Any]:
     names: dict[str, Any] = {}
     for param in program.params:
         names[param.name] = param.number if param.object is None else memory.objects[param.object]
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # overflow and lost imaginary parts are meant
         for statement in program.statements:
             _execute(statement, names)
     return names
@@ -175,6 +177,8 @@ def evaluate(expr: Expr, names: Mapping[str, Any]) -> Any:
                 fitting(
                     values["_0"], np.dtype(template.split("np.")[-1].removesuffix("_)").strip(")"))
                 )
+            if "axis=" in template and not all(map(np.ndim, values.values())):
+                raise ValueError("a number has no axes")
             _check_dtypes(template, [np.asarray(value).dtype for value in values.values()])
             made = _checked(eval(template.format(*values), SCOPE, values))
             if isinstance(made, Pair) and "*" not in template:

@@ -244,3 +244,15 @@ def test_a_sum_over_the_entry_that_it_changes(fmt: sj.Format) -> None:
     B = sj.asarray(ENTRIES, format=fmt)
     _jit(function)(B, np.array([-1.0, 4.0, -1.0]))
     np.testing.assert_array_equal(B.to_numpy(), -ENTRIES)
+
+
+def test_a_reshaped_argument_that_another_one_overlaps() -> None:
+    def function(x: Any, y: Any) -> Any:
+        t = np.reshape(y, (-1,))
+        x[:] = 7
+        return t
+
+    y = np.arange(9.0).reshape(3, 3)
+    with pytest.raises(sj.errors.UnsupportedError, match="overlap in memory"):
+        _jit(function)(y.T, y)
+    assert y.sum() == 36
