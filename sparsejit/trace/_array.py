@@ -207,7 +207,6 @@ class Array:
         trace.check_assignable(cell)
         base = force_cell(trace, cell)
         if not base.type.is_dense:
-            cell.writes += 1
             cell.content = entries_stored(self, base, terms, extents, overwrite, location)
             cell.assigned, cell.location = True, location
             return
@@ -230,7 +229,6 @@ class Array:
                 dest = accumulate(trace, moved, extents, dest, at, location)
         if not is_whole:
             dest = _insert(trace, dest, base, view)
-        cell.writes += 1
         cell.content = of_value(dest)
         cell.assigned = True
         cell.location = location

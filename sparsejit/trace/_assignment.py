@@ -52,7 +52,6 @@ def assign_terms(
     trace.check_assignable(target._cell)
     if update is not None and _replaces(target):
         total = _total(trace, terms, target.extents, extents, location)
-        target._cell.writes += 1
         target._cell.content = _updated(target, total, update, location)
         return
     if is_part(target):

@@ -71,8 +71,7 @@ class Cell:
     """What a name stands for at this moment of the trace; assignment replaces the content.
 
     ``param`` is the number of the parameter whose object this is, ``assigned`` whether the function
-    has written to it, ``writes`` how often. ``immutable``: a scalar, of which Python's ``s += e``
-    makes a new one.
+    has written to it. ``immutable``: a scalar, of which Python's ``s += e`` makes a new one.
     ``location`` is where the content was written down, ``block`` the block that it was made in.
     """
 
@@ -80,7 +79,6 @@ class Cell:
     content: Pointwise | Deferred | Unassigned
     param: int | None = None
     assigned: bool = False
-    writes: int = 0
     immutable: bool = False
     location: Location | None = None
     block: Block | None = None

@@ -67,14 +67,6 @@ class _ReshapedCell(Cell):
         self.block = base._trace.block_of(base._cell)
 
     @property
-    def writes(self) -> int:
-        return self._base._cell.writes
-
-    @writes.setter
-    def writes(self, number: int) -> None:
-        """Leave the counting to the base, which the new content goes to."""
-
-    @property
     def content(self) -> Pointwise:
         trace = self._base._trace
         trace.note_read(self._base._cell)  # what is seen is the base, as it is now

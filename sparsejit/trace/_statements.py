@@ -230,7 +230,6 @@ def _define(
         return fresh_sum(trace, terms, shape, statement.extents, dtype, chosen, location)
 
     target._cell.shape = shape
-    target._cell.writes += 1
     target._cell.content = Deferred(emit, dtype)
 
 
@@ -247,7 +246,6 @@ def _define_lazily(
         return False
     wanted = output.format
     target._cell.shape = value.shape(order)
-    target._cell.writes += 1
     target._cell.content = Deferred(
         lambda format: value.emit(order, wanted if wanted is not None else format), value.dtype
     )
@@ -272,7 +270,6 @@ def _zero(
         )
     wanted = output.dtype if output.dtype is not None else dtype
     target._cell.shape = output.shape
-    target._cell.writes += 1
     target._cell.content = Pointwise(zero_of(wanted), (), wanted)
 
 
