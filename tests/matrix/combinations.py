@@ -97,8 +97,8 @@ FACTORS: dict[str, Sequence[Any]] = {
 }
 PATTERN_FACTORS = {**FACTORS, "operation": [operation.name for operation in PATTERN_OPERATIONS]}
 """The same factors for the operations that read patterns, move entries, loop, or assign."""
-UNCARRIED = ("aos coo", "loose", "column-major", "blocked dense")
-"""Formats that no loop carries: arrays of structs, pairs, and those that store every element."""
+UNCARRIED = ("column-major", "blocked dense")
+"""Formats that no loop carries as sparse ones: those that store every element."""
 _BY_NAME = {operation.name: operation for operation in (*OPERATIONS, *PATTERN_OPERATIONS)}
 
 
