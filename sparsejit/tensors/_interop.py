@@ -60,7 +60,7 @@ def describe(obj: Any, check: Check = "once") -> Operand:
     if type(obj) is np.ndarray:
         return _of_array(obj, "numpy")
     if check != "always":
-        if type(obj) is SparseTensor and obj.operand is not None:
+        if type(obj) is SparseTensor and obj.operand is not None and obj.is_as_seen():
             return obj.operand
         remembered = recall(obj, needs_check=check == "once")
         if remembered is not None:
@@ -129,9 +129,11 @@ def _of_converted(obj: Any, adapter: Adapter, kind: Kind) -> Operand:
 
 def _of_sparse_tensor(tensor: SparseTensor, check: Check) -> Operand:
     settled = tensor.settled
-    if settled is None or check == "always":
-        settled = _settle_tensor(tensor, check)
+    is_as_seen = tensor.is_as_seen()
+    if settled is None or check == "always" or not is_as_seen:
+        settled = _settle_tensor(tensor, check if is_as_seen else "always")
         tensor.settled = settled
+        tensor.look()
     operand = operand_from(settled, tensor.values, tensor.fill_value, "sparse-tensor")
     tensor.operand = operand if operand.is_shared else None
     return operand

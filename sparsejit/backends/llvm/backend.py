@@ -15,13 +15,12 @@ from typing import Any
 
 from sparsejit.backends.base import Kernel, KernelSource
 from sparsejit.backends.llvm._arrays import Layout
-from sparsejit.backends.llvm._calls import Arguments, Results
+from sparsejit.backends.llvm._calls import Arguments, Results, failure
+from sparsejit.backends.llvm._direct import Direct, direct_call
 from sparsejit.backends.llvm._expand import Expanded, expand
-from sparsejit.backends.llvm._expand_assembly import FULL
 from sparsejit.backends.llvm._lowerings import lower
 from sparsejit.backends.llvm._module import Emitted, emit_module
 from sparsejit.backends.llvm._options import CodeOptions
-from sparsejit.backends.llvm._statements import NO_MEMORY
 from sparsejit.backends.python_source import emit_python
 from sparsejit.ir.loops import LoopFunc, Memref
 
@@ -29,7 +28,6 @@ __all__ = ["CacheCounts", "LlvmBackend", "LlvmKernel"]
 
 _SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 _ENTRY = "entry"
-_FULL = dict(FULL.values())
 
 Entry = Callable[[Any], int]
 
@@ -111,7 +109,7 @@ class LlvmKernel:
         self._described = repr((func.params, func.body, func.results, options))
         self._expanded: Expanded = expand(lower(func, options))
         self._arguments = Arguments(func)
-        self._results = Results(self._expanded.func)
+        self._results = Results(self._expanded.func, has_status=self._expanded.status is not None)
         self._options = options
         self._cache = cache
         packed = struct.Struct(f"={self._arguments.format}{self._results.format}")
@@ -136,7 +134,7 @@ class LlvmKernel:
             raise OverflowError(f"an argument is no integer of 64 bits: {error}") from error
         status = entry(block)
         if status:
-            raise _failure(status)
+            raise failure(status)
         return self._results.wrapped(self._unpack(block, self._room), arguments, made)
 
     def _entry(self, flags: tuple[int, ...], layouts: tuple[Layout, ...]) -> Entry:
@@ -161,15 +159,17 @@ class LlvmKernel:
         loaded = load_module(emit, described, _ENTRY, cache=self._cache)
         return _SIGNATURE(loaded.address), loaded
 
+    def direct(self, arguments: Sequence[object], num_extents: int) -> Direct | None:
+        """Return the kernel for arguments like these; see ``DirectKernel``."""
+        _, flags = self._arguments.words(arguments)
+        layouts = self._arguments.layouts(arguments)
+        self._entry(flags, layouts)
+        _, loaded = self._by_layout[layouts]
+        entry = loaded.address, loaded
+        return direct_call(self._arguments.func, self._results, entry, arguments, num_extents)
+
     @property
     def cache_counts(self) -> CacheCounts:
         """Where the compiled code of this kernel came from so far."""
         cached = [loaded.was_cached for _, loaded in self._by_layout.values()]
         return CacheCounts(sum(cached), len(cached) - sum(cached))
-
-
-def _failure(status: int) -> Exception:
-    """Return what a kernel raises for a status."""
-    if status == NO_MEMORY:
-        return MemoryError("a kernel could not allocate memory for its result")
-    return ValueError(_FULL[status])
