@@ -46,7 +46,7 @@ def sign(value: Any, needs_check: bool) -> Hashable | None:
         strides = () if flags & _C_CONTIGUOUS else value.strides
         return value.dtype, value.shape, flags, strides
     if isinstance(value, float | int | complex | np.generic):
-        kind: Hashable = type(value)
+        kind: Any = type(value)
         return kind if not isinstance(value, int) or _is_narrow(value) else None
     ready = ready_of(value, needs_check)
     return None if ready is None else ready.mark

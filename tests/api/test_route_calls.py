@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 import sparsejit as sj
 from sparsejit.api import _routes
+from sparsejit.api._function import CacheInfo
 from sparsejit.errors import TensorTypeError, UnsupportedError
 from tests.api.counted import Counted, matrix, product
 
@@ -236,7 +237,7 @@ def test_results_of_every_kind() -> None:
 
 
 def repr_of(result: Any) -> str:
-    if sp.issparse(result):
+    if isinstance(result, sp.csr_array):
         return f"{type(result)} {result.dtype} {result.toarray().tolist()}"
     return f"{type(result)} {result!r}"
 
@@ -319,7 +320,7 @@ def test_a_plan_keeps_what_is_fixed() -> None:
 def test_what_is_said_of_the_last_call() -> None:
     f, x = Counted(lambda x: x + 1), np.ones(3)
     f.settle(x)
-    assert f.function.cache_info() == (1, 1, 3) or f.function.cache_info().hits == 3
+    assert f.function.cache_info() == CacheInfo(1, 1, 3)
     assert "x" in f.function.explain()
 
 

@@ -77,8 +77,8 @@ def test_order_and_duplicates_are_said_by_flags() -> None:
 def test_sum_duplicates_and_sort_indices() -> None:
     f, x = Counted(product), np.arange(4.0)
     A = sp.csr_array((np.ones(4), np.array([3, 1, 1, 0]), np.array([0, 3, 4])), (2, 4))
-    for change in (lambda: None, A.sort_indices, A.sum_duplicates):
-        change()
+    for change in ("copy", "sort_indices", "sum_duplicates"):
+        getattr(A, change)()
         for _ in range(4):
             np.testing.assert_array_equal(f(A, x), A.toarray() @ x)
 
@@ -211,3 +211,56 @@ def test_integers_that_do_not_fit() -> None:
     h = Counted(lambda a: a * 2.0)
     h.settle(3)
     assert h(2**63) == 2.0**64
+
+
+def test_sparse_objects_that_differ_in_more_than_values() -> None:
+    A = sp.csr_array((np.ones(3), np.array([0, 1, 2]), np.array([0, 1, 2, 3])), (3, 3))
+    f = Counted(lambda A: (A.sum(axis=0), A * 2))
+    f.settle(A)
+    B = sp.csr_array((A.data, np.array([2, 2, 2]), A.indptr), (3, 3))
+    tensor = sj.asarray(A, format=sj.CSR)
+    filled = sj.SparseTensor(
+        sj.CSR, (3, 3), tensor.positions, tensor.coordinates, tensor.values, 5.0
+    )
+    others = (
+        B.tocsc(),
+        sp.csc_array((B.data, B.indices, B.indptr), (3, 3)),
+        sp.csr_array((B.data, B.indices, B.indptr), (3, 4)),
+        sp.csr_array((B.data.astype(int), B.indices, B.indptr), (3, 3)),
+        sp.csr_array((B.data[:2], B.indices[:2], np.array([0, 1, 1, 2])), (3, 3)),
+        tensor,
+        filled,
+    )
+    for other in others:
+        dense = other.to_numpy() if isinstance(other, sj.SparseTensor) else other.toarray()
+        for _ in range(3):
+            total, double = f(other)
+            np.testing.assert_array_equal(total, dense.sum(axis=0))
+            assert type(double) is type(other)
+            assert double.dtype == other.dtype
+    f.settle(A)
+
+
+def test_structure_that_nobody_has_checked() -> None:
+    f, trusting, A = (
+        Counted(lambda A: A * 2),
+        sj.sparse_jit(lambda A: A * 2, check="never"),
+        matrix(),
+    )
+    f.settle(A)
+    damaged = sp.csr_array((A.data, A.indices.copy(), A.indptr), A.shape)
+    damaged.indices[-1] = 99
+    for _ in range(2):
+        trusting(damaged)
+    with pytest.raises(ValueError, match="coordinates"):
+        f(damaged)
+
+
+def test_an_array_of_coordinates_that_is_put_in_a_list() -> None:
+    f, A, x = Counted(product), matrix(kind="coo"), np.arange(4.0)
+    A.coords = list(A.coords)
+    for _ in range(3):
+        f(A, x)
+    A.coords[1] = (A.coords[1] + 1) % 4
+    A.has_canonical_format = False
+    np.testing.assert_array_equal(f(A, x), A.toarray() @ x)
