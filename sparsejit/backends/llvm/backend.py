@@ -21,7 +21,6 @@ from sparsejit.backends.llvm._expand import Expanded, expand
 from sparsejit.backends.llvm._lowerings import lower
 from sparsejit.backends.llvm._module import Emitted, emit_module
 from sparsejit.backends.llvm._options import CodeOptions
-from sparsejit.backends.python_source import emit_python
 from sparsejit.ir.loops import LoopFunc, Memref
 
 __all__ = ["CacheCounts", "LlvmBackend", "LlvmKernel"]
@@ -61,7 +60,13 @@ class LlvmBackend:
 
     def emit(self, func: LoopFunc) -> KernelSource:
         """Return ``func`` with the text to be read: Python, which means what the LLVM IR means."""
-        return KernelSource(func.name, lambda: emit_python(func).text, func)
+
+        def text() -> str:
+            from sparsejit.backends.python_source import emit_python
+
+            return emit_python(func).text
+
+        return KernelSource(func.name, text, func)
 
     def llvm_ir(self, func: LoopFunc) -> str:
         """Return the LLVM IR of ``func`` for contiguous arrays, as it is before optimization."""
