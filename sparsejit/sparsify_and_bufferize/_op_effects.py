@@ -18,7 +18,7 @@ from sparsejit.affine import Constant
 from sparsejit.formats import Dense
 from sparsejit.ir import tensor
 from sparsejit.ir.fold import zero_of
-from sparsejit.ir.mlir import needs_loop_carrier
+from sparsejit.ir.loop_carriers import needs_loop_carrier
 from sparsejit.ir.scalar import args_of
 from sparsejit.ir.types import INDEX, IteratorType, TensorType
 from sparsejit.ir.walk import blocks_of
