@@ -1,6 +1,6 @@
 """Which operations have one operand more in MLIR than here.
 
-In: a ``Generic``. Out: whether MLIR could not tell the extent of one of its loops.
+In: a ``Generic``. Out: the loops whose extents MLIR could not tell.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 from sparsejit.affine import Dim
 from sparsejit.ir.tensor import Generic
 
-__all__ = ["needs_loop_carrier"]
+__all__ = ["uncarried_loops"]
 
 
-def needs_loop_carrier(op: Generic) -> bool:
-    """Whether some loop of ``op`` is no plain index of any operand.
+def uncarried_loops(op: Generic) -> list[int]:
+    """Return the loops of ``op`` that are no plain index of any operand.
 
-    MLIR takes the extents of loops from its operands, so such a loop needs one more operand, which
+    MLIR takes the extents of loops from its operands, so such loops need one more operand, which
     the body does not read; it stands before the destination.
     """
     carried = {
@@ -23,4 +23,4 @@ def needs_loop_carrier(op: Generic) -> bool:
         for result in map_.results
         if isinstance(result, Dim)
     }
-    return any(loop not in carried for loop in range(len(op.iterator_types)))
+    return [loop for loop in range(len(op.iterator_types)) if loop not in carried]

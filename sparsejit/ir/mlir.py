@@ -27,6 +27,7 @@ from sparsejit.affine import (
 from sparsejit.ir import tensor
 from sparsejit.ir._mlir_scalar import BodyWriter, constant
 from sparsejit.ir._mlir_types import Encodings, element_type
+from sparsejit.ir.loop_carriers import uncarried_loops
 from sparsejit.ir.tensor import TensorFunc, Value
 
 __all__ = ["print_mlir"]
@@ -352,7 +353,7 @@ class _FunctionWriter:
         num_loops = len(op.iterator_types)
         inputs = [(self._name(value), self._type(value)) for value in op.inputs]
         maps = list(op.indexing_maps[:-1])
-        carrier = _uncarried_loops(op)
+        carrier = uncarried_loops(op)
         if carrier:
             inputs.append(self._carrier(op, carrier))
             maps.append(AffineMap(num_loops, tuple(Dim(loop) for loop in carrier)))
