@@ -166,13 +166,11 @@ class CompiledFunction:
         was_hit = is_known and compiled is not None
         if compiled is None:
             compiled = self._compiled(program, variant, target)
-        has_copies = False
         if private:
             _keep_private(program, objects, names, private)
             for number in compiled.returned_params:
                 if id(objects[number]) in private:
                     objects[number] = copied(objects[number])
-                    has_copies = True
         start = time.perf_counter()
         result = run_compiled(program, compiled, numbers, operands, objects, names)
         notes = tuple(map(OperandNote.of, names, operands))
@@ -181,8 +179,6 @@ class CompiledFunction:
         self._tally.last = last, seconds
         if was_hit:
             self._tally.one_more()
-        if has_copies:
-            return result, None
         check = self.options.check
         route = make_route(last, compiled, numbers, operands, objects, check, private or ())
         return result, route

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Hashable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Any, Final
 
 import numpy as np
@@ -75,8 +74,7 @@ class Route:
     ``steps`` has, for each operand, what it is and what it must be: the mark of a sparse object,
     the type of a number; of an object that nobody changes, the buffers. ``written`` are pairs of
     places among the kernel's arguments, the first of which is written: these may share no memory.
-    ``distinct`` are pairs of operands that may not be one object. ``kept`` are arguments to be
-    given back their values when the kernel fails.
+    ``kept`` are arguments to be given back their values when the kernel fails.
     """
 
     call: LastCall
@@ -86,7 +84,6 @@ class Route:
     needs_check: bool
     ranges: tuple[IntegerRange, ...]
     written: tuple[tuple[int, int], ...]
-    distinct: tuple[tuple[int, int], ...]
     kept: tuple[int, ...]
     is_plain: bool
 
@@ -122,7 +119,7 @@ class Route:
         for number, pack in enumerate(direct.pack):
             if pack is not None:
                 arguments[number] = pack(arguments[number])
-        if self.written and not self._is_apart(objects, arguments):
+        if self.written and not self._is_apart(arguments):
             return MISSED
         words = [np.empty(direct.room, np.int64)] if direct.room else []
         before = [(arguments[k], arguments[k].copy()) for k in self.kept]
@@ -135,10 +132,8 @@ class Route:
         flat = direct.wrapped(words[0] if words else None, arguments, made)
         return self.recipe.results(flat, objects)
 
-    def _is_apart(self, objects: Sequence[Any], arguments: list[Any]) -> bool:
+    def _is_apart(self, arguments: list[Any]) -> bool:
         """Whether no array that is written shares memory with another."""
-        if any(objects[one] is objects[other] for one, other in self.distinct):
-            return False
         return not any(
             np.may_share_memory(arguments[one], arguments[other]) for one, other in self.written
         )
@@ -197,7 +192,6 @@ def make_route(
         needs_check,
         program.ranges,
         _written(program.aliases, places),
-        tuple(combinations(range(len(objects)), 2)) if assigned else (),
         tuple(places[k][-1] for k in assigned) if direct.can_fail else (),
         is_plain,
     )

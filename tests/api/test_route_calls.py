@@ -173,6 +173,45 @@ def test_sparse_arguments_that_are_assigned() -> None:
         f(S)
 
 
+def test_blocks_that_are_assigned() -> None:
+    def double(S: Any) -> None:
+        i, j = sj.indices("i j")
+        S[i, j] = sj.where_stored(S, 2 * S)
+
+    f, S = Counted(double), sp.bsr_array(np.ones((4, 4)), blocksize=(2, 2))
+    for _ in range(3):
+        f(S)
+    assert (S.data == 8).all()
+    S.data.setflags(write=False)
+    with pytest.raises(ValueError, match="read-only"):
+        f(S)
+
+
+def test_a_kernel_that_fails_changes_nothing() -> None:
+    def counted(y: Any, A: Any) -> Any:
+        y += 1
+        return A * 1.0
+
+    f, y = Counted(counted, output=sj.ELL(1)), np.zeros(3)
+    one = sp.csr_array((np.ones(2), np.array([0, 1]), np.array([0, 1, 2, 2])), (3, 3))
+    two = sp.csr_array((np.ones(2), np.array([0, 1]), np.array([0, 2, 2, 2])), (3, 3))
+    f.settle(y, one)
+    with pytest.raises(ValueError):
+        f(y, two)
+    before = y.copy()
+    with pytest.raises(ValueError):
+        f(y, two)
+    np.testing.assert_array_equal(y, before)
+
+
+def test_arguments_that_are_missing_or_too_many() -> None:
+    f, A, x = Counted(product), matrix(), np.arange(4.0)
+    f.settle(A, x)
+    for wrong in ((A,), (A, x, x)):
+        with pytest.raises(TypeError):
+            f(*wrong)
+
+
 def test_identities_that_are_used_again() -> None:
     f, x = Counted(product), np.arange(4.0)
     for _ in range(30):

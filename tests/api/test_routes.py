@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import sparsejit as sj
+from sparsejit.api._route import sign
 from sparsejit.errors import TensorTypeError
 from tests.api.counted import Counted, matrix, product
 
@@ -264,3 +265,25 @@ def test_an_array_of_coordinates_that_is_put_in_a_list() -> None:
     A.coords[1] = (A.coords[1] + 1) % 4
     A.has_canonical_format = False
     np.testing.assert_array_equal(f(A, x), A.toarray() @ x)
+
+
+def test_signs_tell_arrays_apart() -> None:
+    x = np.zeros((4, 6))
+    frozen = x.copy()
+    frozen.setflags(write=False)
+    arrays = (
+        x,
+        x.astype(np.float32),
+        x[:3],
+        x[:, ::2],
+        x[:, ::3],
+        np.zeros((4, 12))[:, ::4],
+        np.asfortranarray(x),
+        frozen,
+        np.zeros((4, 6, 1)),
+    )
+    assert len({sign(array, True) for array in arrays}) == len(arrays)
+    assert sign(x, True) == sign(x.copy(), True)
+    numbers = (1, 1.0, 1j, np.float64(1), np.int64(1), np.float32(1))
+    assert len({sign(number, True) for number in numbers}) == len(numbers)
+    assert sign(2**63, True) is None
