@@ -179,6 +179,8 @@ class CompiledFunction:
         self._tally.last = last, seconds
         if was_hit:
             self._tally.one_more()
+        if not was_hit:  # most functions that compile are called again, but not all
+            return result, None
         check = self.options.check
         route = make_route(last, compiled, numbers, operands, objects, check, private or ())
         return result, route

@@ -64,11 +64,13 @@ def direct_call(
     entry: tuple[int, object],
     arguments: Sequence[Any],
     num_extents: int,
+    *,
+    cache: bool,
 ) -> Direct | None:
     """Return the direct call for arguments like these, None where this Python does not have it.
 
     ``entry`` is the address of the code for arrays like these, and its owner. The first
-    ``num_extents`` arguments are the extents that it is for.
+    ``num_extents`` arguments are the extents that it is for. ``cache`` allows the disk cache.
     """
     template: list[int] = []
     parts: list[Part] = []
@@ -92,7 +94,7 @@ def direct_call(
         template.append(0)
     if results.room:
         parts.append(Received())
-    call = guarded_call(entry[0], template, results.room, parts)
+    call = guarded_call(entry[0], template, results.room, parts, cache=cache)
     if call is None:
         return None
     dtypes = tuple(part.array.dtype for part in parts if isinstance(part, Seen))

@@ -97,14 +97,14 @@ def _descriptor(part: Part) -> list[int]:
 
 
 def guarded_call(
-    address: int, template: Sequence[int], room: int, parts: Sequence[Part]
+    address: int, template: Sequence[int], room: int, parts: Sequence[Part], *, cache: bool
 ) -> Callable[..., int] | None:
     """Return a callable of one object for each of ``parts``, which calls the entry at ``address``.
 
     The entry gets ``template`` with the words of the parts written over it, and ``room`` words
     behind it. None where this Python is not laid out as the code expects.
     """
-    code = _code()
+    code = _code(cache)
     if code is None:
         return None
     words = len(template) + room
@@ -152,19 +152,19 @@ class _Code:
 _lock = threading.Lock()
 
 
-def _code() -> _Code | None:
+def _code(cache: bool) -> _Code | None:
     with _lock:
-        return _loaded()
+        return _loaded(cache)
 
 
 @functools.cache
-def _loaded() -> _Code | None:
+def _loaded(cache: bool) -> _Code | None:
     from sparsejit.backends.llvm._engine import load_module
 
     if not is_supported():
         return None
     try:
-        loaded = load_module(lambda _: Emitted(TEXT, ()), (TEXT,), "guarded", cache=True)
+        loaded = load_module(lambda _: Emitted(TEXT, ()), (TEXT,), "guarded", cache=cache)
     except BackendError as error:
         logger.warning("calls take the long way: %s", error)
         return None

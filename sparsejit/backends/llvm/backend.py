@@ -171,7 +171,8 @@ class LlvmKernel:
         self._entry(flags, layouts)
         _, loaded = self._by_layout[layouts]
         entry = loaded.address, loaded
-        return direct_call(self._arguments.func, self._results, entry, arguments, num_extents)
+        func, results = self._arguments.func, self._results
+        return direct_call(func, results, entry, arguments, num_extents, cache=self._cache)
 
     @property
     def cache_counts(self) -> CacheCounts:
