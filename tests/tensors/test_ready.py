@@ -91,6 +91,15 @@ def test_values_may_change_and_nothing_else_is_remembered() -> None:
     assert after.buffers[-1] is A.data
 
 
+def test_other_values_are_ready_when_they_were_described() -> None:
+    A = made("csr")
+    A.data = A.data * 2
+    known(A)
+    again = ready_of(A, True)
+    assert again is not None
+    assert again.buffers[-1] is A.data
+
+
 def test_marks_differ_where_anything_but_the_buffers_does() -> None:
     objects = [
         made("csr"),
