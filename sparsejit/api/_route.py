@@ -16,6 +16,7 @@ import numpy as np
 
 from sparsejit.api._aliases import AliasRule
 from sparsejit.api._checks import IntegerRange
+from sparsejit.api._memory import out_of_memory
 from sparsejit.api._program import Compiled, Program, Variant
 from sparsejit.api._run import ResultRecipe
 from sparsejit.api._target import Target
@@ -104,13 +105,15 @@ class Route:
                 arguments.append(value)
             else:
                 return MISSED
-        made = [np.empty(shape, dtype) for shape, dtype in self.direct.made]
-        if self.is_plain:
-            status = self.direct.call(*arguments, *made)
-            if status:
-                return self._failed(status)
-            return made[0]
-        return self._run(objects, arguments, made)
+        try:
+            made = [np.empty(shape, dtype) for shape, dtype in self.direct.made]
+            if self.is_plain:
+                status = self.direct.call(*arguments, *made)
+                return self._failed(status) if status else made[0]
+            return self._run(objects, arguments, made)
+        except MemoryError as error:
+            numbers = [int(extent) for extent in self.direct.extents]
+            raise out_of_memory(self.call.program.func, numbers, error) from error
 
     def _run(self, objects: Sequence[Any], arguments: list[Any], made: list[Any]) -> Any:
         for limit in self.ranges:

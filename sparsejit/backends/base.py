@@ -62,6 +62,9 @@ class DirectCall(Protocol):
     def call(self) -> Callable[..., int]: ...
 
     @property
+    def extents(self) -> tuple[Any, ...]: ...
+
+    @property
     def made(self) -> tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]: ...
 
     @property

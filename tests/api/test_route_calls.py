@@ -12,9 +12,9 @@ import pytest
 import scipy.sparse as sp
 
 import sparsejit as sj
-from sparsejit.api import _routes
+from sparsejit.api import _route, _routes
 from sparsejit.api._function import CacheInfo
-from sparsejit.errors import TensorTypeError, UnsupportedError
+from sparsejit.errors import OutOfMemoryError, TensorTypeError, UnsupportedError
 from tests.api.counted import Counted, matrix, product
 
 FACTOR = 2.0
@@ -202,6 +202,17 @@ def test_a_kernel_that_fails_changes_nothing() -> None:
     with pytest.raises(ValueError):
         f(y, two)
     np.testing.assert_array_equal(y, before)
+
+
+def test_memory_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*args: Any) -> Any:
+        raise MemoryError("no room")
+
+    f, x = Counted(lambda x: x + 1), np.zeros(3)
+    f.settle(x)
+    monkeypatch.setattr(_route, "np", SimpleNamespace(empty=failing))
+    with pytest.raises(OutOfMemoryError, match="no room"):
+        f(x)
 
 
 def test_arguments_that_are_missing_or_too_many() -> None:

@@ -40,7 +40,7 @@ class Direct:
     """
 
     call: Callable[..., int]
-    extents: tuple[object, ...]
+    extents: tuple[Any, ...]
     made: tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
     room: int
     pack: tuple[Callable[[Any], Any] | None, ...]
