@@ -14,11 +14,12 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from sparsejit.ir.fold import integer_limits, numpy_dtype
+from sparsejit.ir.fold import constant, integer_limits, numpy_dtype
 from sparsejit.ir.ops import BinaryOp, UnaryOp
 from sparsejit.ir.scalar import (
     Arg,
     Binary,
+    Call,
     Cast,
     Const,
     Coordinate,
@@ -27,6 +28,7 @@ from sparsejit.ir.scalar import (
     Select,
     Stored,
     Unary,
+    UserFunction,
 )
 from sparsejit.ir.types import DType
 
@@ -48,6 +50,9 @@ LITERAL, UNSTORED, STORED, NOTHING = range(4)
 """The states of a value, each overriding those before it when values are combined."""
 
 
+_EVERYWHERE = np.array(True)
+
+
 @dataclass(frozen=True, slots=True)
 class Lanes:
     """Values and their states, two arrays that broadcast against each other."""
@@ -57,11 +62,17 @@ class Lanes:
 
 
 def evaluate_scalar(  # noqa: C901 - one case for each kind
-    expr: ScalarExpr, operands: Sequence[Lanes], loops: Sequence[Array]
+    expr: ScalarExpr,
+    operands: Sequence[Lanes],
+    loops: Sequence[Array],
+    asked: Array = _EVERYWHERE,
 ) -> Lanes:
-    """Return ``expr`` with operand ``k`` being ``operands[k]``, at the coordinates ``loops``."""
+    """Return ``expr`` with operand ``k`` being ``operands[k]``, at the coordinates ``loops``.
 
-    def walk(inner: ScalarExpr) -> Lanes:
+    The values matter where ``asked`` holds only; user functions are not called elsewhere.
+    """
+
+    def walk(inner: ScalarExpr) -> Lanes:  # noqa: C901 - one case for each kind
         match inner:
             case Arg(index):
                 return operands[index]
@@ -83,8 +94,15 @@ def evaluate_scalar(  # noqa: C901 - one case for each kind
             case Binary(op, lhs, rhs):
                 return _binary(op, walk(lhs), walk(rhs))
             case Select(condition, then, orelse):
-                sides = walk(then), walk(orelse)
-                return _select(condition, walk(condition), *sides)
+                chosen = walk(condition)
+                holds = chosen.values.astype(np.bool_)
+                sides = (
+                    evaluate_scalar(then, operands, loops, asked & holds),
+                    evaluate_scalar(orelse, operands, loops, asked & ~holds),
+                )
+                return _select(condition, chosen, *sides)
+            case Call(function, inputs):
+                return _called(function, [walk(part) for part in inputs], asked)
             case _:
                 assert_never(inner)
 
@@ -122,6 +140,29 @@ def _binary(op: BinaryOp, lhs: Lanes, rhs: Lanes) -> Lanes:
         computed = np.where(wins, values, computed)
         states = np.where(wins, UNSTORED, states)
     return Lanes(np.asarray(computed), states)
+
+
+def _called(function: UserFunction, inputs: Sequence[Lanes], asked: Array) -> Lanes:
+    """Call the Python function itself with Python's numbers, element by element, where asked.
+
+    What is computed of anything but nothing is an entry.
+    """
+    parts = [part for lanes in inputs for part in (lanes.values, lanes.states)]
+    asked, *lanes = np.broadcast_arrays(asked, *parts)
+    nothing = np.zeros(asked.shape, np.bool_)
+    for states in lanes[1::2]:
+        nothing |= states == NOTHING
+    dtype = function.result
+    values = np.zeros(asked.shape, numpy_dtype(dtype))
+    python = function.function
+    assert python is not None
+    for place in zip(*np.nonzero(np.atleast_1d(asked & ~nothing)), strict=True):
+        at = place if asked.ndim else ()
+        given = python(*(lane[at].item() for lane in lanes[::2]))
+        if function.is_question:
+            given = given is not None
+        values[at] = constant(0 if given is None else given, dtype).value
+    return Lanes(values, np.where(nothing, NOTHING, STORED))
 
 
 def _power(base: Array, exponent: Array) -> Array:

@@ -157,7 +157,9 @@ class VerificationError(SparseJitError):
 
 
 class BackendError(SparseJitError):
-    """A tool below (Numba, LLVM, cuSPARSE) refused what sparsejit generated."""
+    """A tool below (Numba, LLVM, cuSPARSE) refused what sparsejit generated, or a user function
+    that a kernel called raised an exception.
+    """
 
 
 class OutOfMemoryError(BackendError, MemoryError):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sparsejit.api._options import JitOptions
 from sparsejit.errors import UnsupportedError
 from sparsejit.ir.fold import integer_limits
-from sparsejit.ir.scalar import Arg, Binary, Cast, ScalarExpr, Select, Unary
+from sparsejit.ir.scalar import Arg, Binary, Call, Cast, ScalarExpr, Select, Unary
 from sparsejit.ir.tensor import Generic, TensorFunc
 from sparsejit.ir.types import DType
 from sparsejit.ir.walk import all_ops
@@ -69,6 +69,8 @@ def _conversions(expr: ScalarExpr) -> list[tuple[int, DType]]:
         case Select(condition, then, orelse):
             parts = (condition, then, orelse)
             return [found for part in parts for found in _conversions(part)]
+        case Call(_, operands):
+            return [found for part in operands for found in _conversions(part)]
         case _:
             return []
 

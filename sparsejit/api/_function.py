@@ -155,9 +155,9 @@ class CompiledFunction:
     ) -> tuple[Any, Route | None]:
         """Return the result of a call, and the route for calls like it."""
         target = choose_target(self.options)
-        if target.name == "cuda":
-            refuse_cuda()
         program, numbers, is_known = self._program(call, receiver, target)
+        if target.name == "cuda":
+            refuse_cuda(program.func)
         operands, objects, names = _with_constants(call, program, self.options.check)
         for limit in program.ranges:
             limit.check(objects[limit.number])
@@ -220,7 +220,7 @@ class CompiledFunction:
             check_num_threads()
             backend = backend_of(target, self.options)
             if backend is None:
-                refuse_cuda()
+                refuse_cuda(program.func)
             made = program.compile(variant, backend, self.options)
             self._compiles += 1
             logger.debug("compiled %s in %.1f ms", self.__name__, made.seconds * 1e3)

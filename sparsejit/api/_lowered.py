@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sparsejit.api._program import Program, Variant
-from sparsejit.api._target import Target, backend_of
+from sparsejit.api._target import Target, backend_of, why_not_cuda
 from sparsejit.debug import TEXT_LEVELS
 from sparsejit.errors import UnsupportedError
 from sparsejit.explain import OperandNote, Report, explain_text
@@ -77,6 +77,10 @@ class Lowered:
                 from sparsejit.ir.mlir import print_mlir
 
                 return print_mlir(self._program.func)
+            case "copies":
+                texts = self._stage_texts()
+                fused = texts.get("copies:fused")
+                return texts[level] if fused is None else f"{texts[level]}\n{fused}"
             case _:
                 return self._stage_texts()[level]
 
@@ -141,7 +145,7 @@ def make_report(
         target=target.name,
         target_reason=target.reason,
         engine=target.engine,
-        refused=NO_GPU_CODE if target.name == "cuda" else "",
+        refused=(why_not_cuda(program.func) or NO_GPU_CODE) if target.name == "cuda" else "",
         transfer=function.options.transfer.value,
         operands=operands,
         facts=(*program.traced.facts, *loops.facts),

@@ -16,6 +16,8 @@ from sparsejit.api._options import JitOptions, wanted_target
 from sparsejit.backends import BACKENDS, Backend
 from sparsejit.backends.llvm import LlvmBackend
 from sparsejit.errors import DeviceError, UnsupportedError
+from sparsejit.ir.tensor import TensorFunc
+from sparsejit.ir.user_functions import called_by_tensors
 from sparsejit.runtime.probe import (
     NO_GPU_CODE,
     cuda_obstacles,
@@ -24,7 +26,14 @@ from sparsejit.runtime.probe import (
     probe_driver,
 )
 
-__all__ = ["Target", "backend_of", "check_num_threads", "choose_target", "refuse_cuda"]
+__all__ = [
+    "Target",
+    "backend_of",
+    "check_num_threads",
+    "choose_target",
+    "refuse_cuda",
+    "why_not_cuda",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +100,27 @@ def check_num_threads() -> int | None:
     return int(asked)
 
 
-def refuse_cuda() -> NoReturn:
+def why_not_cuda(func: TensorFunc) -> str:
+    """Return why no GPU can ever run a function, empty where one could."""
+    names = ", ".join(dict.fromkeys(function.name for function in called_by_tensors(func)))
+    if not names:
+        return ""
+    return f"only Numba can compile {names}, for the CPU; explain() says what keeps it from more"
+
+
+def refuse_cuda(func: TensorFunc) -> NoReturn:
     """Raise what a call with target "cuda" raises: ``DeviceError`` naming all that is missing.
 
-    On a machine where nothing is missing it is ``UnsupportedError``.
+    On a machine where nothing is missing, and for a function that no GPU can run, it is
+    ``UnsupportedError``.
     """
+    never = why_not_cuda(func)
+    if never:
+        raise UnsupportedError(
+            f'{func.name} cannot run with target="cuda"',
+            hint='use target="cpu" or target="auto"',
+            reasons=(never,),
+        )
     driver = probe_driver()
     obstacles = cuda_obstacles(driver, cupy_version(), package_version("numba-cuda"))
     hint = 'use target="cpu" or target="auto"'

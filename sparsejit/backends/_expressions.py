@@ -16,6 +16,7 @@ import numpy as np
 from sparsejit.backends import _spellings
 from sparsejit.backends._layout import Atom, Call, Conditional, Index, Infix, Node
 from sparsejit.backends.support import f32_to_bf16, f64_to_f16
+from sparsejit.ir import loops
 from sparsejit.ir.loop_walk import expr_dtype
 from sparsejit.ir.loops import (
     Binary,
@@ -33,6 +34,7 @@ from sparsejit.ir.loops import (
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Const
 from sparsejit.ir.types import DType
+from sparsejit.user_code import symbol_of
 
 __all__ = ["Names", "array_index", "constant", "expression", "typed"]
 
@@ -107,7 +109,7 @@ def typed(expr: Expr, names: Names) -> Node:
     return Call(_spellings.constructor(expr_dtype(expr)), (node,)) if _is_weak(expr) else node
 
 
-def expression(expr: Expr, names: Names) -> Node:
+def expression(expr: Expr, names: Names) -> Node:  # noqa: C901 - one case for each kind
     """Return ``expr`` as a Python expression; a weak one may be a plain Python number.
 
     >>> i = Var("i", DType.INT64)
@@ -136,6 +138,9 @@ def expression(expr: Expr, names: Names) -> Node:
             return Atom(f"{names[memref.name]}.shape[{axis}]")
         case Search():
             return _search(expr, names)
+        case loops.Call(function, operands):
+            passed = tuple(typed(operand, names) for operand in operands)
+            return Call(names[symbol_of(function)], passed)
         case _:
             assert_never(expr)
 

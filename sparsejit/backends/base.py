@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 
 from sparsejit.ir.loops import LoopFunc
+from sparsejit.ir.scalar import UserFunction
 
 __all__ = ["MISS", "Backend", "DirectCall", "DirectKernel", "Kernel", "KernelSource"]
 
@@ -19,13 +20,21 @@ class KernelSource:
     """Generated text: ``entry`` is the name of the function in it that runs ``func``.
 
     ``text`` may be given as a function that writes it, which is called when it is first read.
+    ``functions`` are the functions of the user that the text calls, by the names they have in it.
     """
 
-    __slots__ = ("_text", "entry", "func")
+    __slots__ = ("_text", "entry", "func", "functions")
 
-    def __init__(self, entry: str, text: str | Callable[[], str], func: LoopFunc) -> None:
+    def __init__(
+        self,
+        entry: str,
+        text: str | Callable[[], str],
+        func: LoopFunc,
+        functions: Mapping[str, UserFunction] | None = None,
+    ) -> None:
         self.entry: Final = entry
         self.func: Final = func
+        self.functions: Final[Mapping[str, UserFunction]] = functions or {}
         self._text = text
 
     @property
@@ -76,9 +85,8 @@ class DirectCall(Protocol):
     @property
     def can_fail(self) -> bool: ...
 
-    def failure(self, status: int) -> Exception:
-        """Return what to raise for a status."""
-        ...
+    @property
+    def failure(self) -> Callable[[int], Exception]: ...
 
     def wrapped(self, words: Any, arguments: Sequence[Any], made: Sequence[Any]) -> Sequence[Any]:
         """Return the arrays of the results, as ``Kernel`` does."""

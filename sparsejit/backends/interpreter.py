@@ -20,6 +20,7 @@ from sparsejit.backends.base import Kernel, KernelSource
 from sparsejit.backends.disk_cache import digest
 from sparsejit.backends.python_source import emit_python
 from sparsejit.ir.loops import LoopFunc
+from sparsejit.user_code import python_function
 
 __all__ = ["InterpreterBackend", "register_source"]
 
@@ -79,6 +80,8 @@ class InterpreterBackend:
         exec(compile(source.text, filename, "exec"), namespace)
         namespace["range"] = _int64_range
         namespace["empty"] = _poisoned_empty
+        functions = source.functions.items()
+        namespace.update({name: python_function(function) for name, function in functions})
         return _InterpretedKernel(namespace[source.entry], signature_of(source.func))
 
 

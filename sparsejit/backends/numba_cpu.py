@@ -27,6 +27,7 @@ from sparsejit.errors import BackendError
 from sparsejit.ir.loop_walk import all_statements
 from sparsejit.ir.loops import For, LoopFunc, Memref, Store
 from sparsejit.ir.ops import BinaryOp
+from sparsejit.user_code import UserCodeError, checked_function, failure, symbol_of
 
 __all__ = ["CacheCounts", "NumbaBackend", "NumbaKernel", "jitted_support", "support_key"]
 
@@ -63,7 +64,16 @@ class NumbaKernel:
         if layouts not in self._ready:
             self._compile(converted)
             self._ready.add(layouts)
-        return self._signature.results(self._dispatcher(*converted))
+        try:
+            results = self._dispatcher(*converted)
+        except UserCodeError as error:
+            raise self._failure(str(error)) from None
+        return self._signature.results(results)
+
+    def _failure(self, symbol: str) -> BackendError:
+        """Return what is raised where the user function of a symbol raised an exception."""
+        functions = self._source.functions.values()
+        return failure(next(found for found in functions if symbol_of(found) == symbol))
 
     @property
     def cache_counts(self) -> CacheCounts:
@@ -122,12 +132,15 @@ class NumbaBackend:
     def load_kernel(self, source: KernelSource, *, cache: bool = True) -> NumbaKernel:
         """Return what ``load`` does, with the counts of its cache."""
         fastmath = {"reassoc"} if self.reassociate and _has_reductions(source.func) else set()
-        key = digest(source.text, support_key(), *sorted(fastmath))
+        called = (f"{name} {symbol_of(function)}" for name, function in source.functions.items())
+        key = digest(source.text, support_key(), *sorted(fastmath), *called)
         namespace: dict[str, Any] = {"__name__": __name__}
         tree = with_unsigned_indices(source.text)
         exec(compile(tree, register_source(source), "exec"), namespace)
         jitted = jitted_support(cache)
         namespace.update({name: jitted[name] for name in namespace.keys() & jitted.keys()})
+        functions = source.functions.items()
+        namespace.update({name: checked_function(function) for name, function in functions})
         dispatcher = _jit(namespace[source.entry], key, cache, fastmath)
         return NumbaKernel(dispatcher, signature_of(source.func), source)
 

@@ -29,7 +29,11 @@ from sparsejit.backends._names import IMPORTED_FROM_NUMPY, fresh_name, python_na
 from sparsejit.backends.base import KernelSource
 from sparsejit.ir.device_statements import Launch, LibraryCall, ReadBack
 from sparsejit.ir.host_form import host_form
-from sparsejit.ir.loop_walk import all_statements, memrefs_defined, result_memrefs
+from sparsejit.ir.loop_walk import (
+    all_statements,
+    memrefs_defined,
+    result_memrefs,
+)
 from sparsejit.ir.loops import (
     Alloc,
     Assemble,
@@ -54,7 +58,10 @@ from sparsejit.ir.loops import (
     While,
 )
 from sparsejit.ir.ops import BinaryOp
+from sparsejit.ir.scalar import UserFunction
 from sparsejit.ir.types import DType
+from sparsejit.ir.user_functions import called_by_loops
+from sparsejit.user_code import symbol_of
 
 __all__ = ["emit_python"]
 
@@ -89,7 +96,8 @@ def emit_python(func: LoopFunc) -> KernelSource:
     parameters = [writer.names[param.name] for param in func.params]
     head = _signature(entry, parameters)
     body = "\n".join((head, *writer.lines)) + "\n"
-    return KernelSource(entry, f"{_imports(body)}\n\n{body}" if _imports(body) else body, func)
+    text = f"{_imports(body)}\n\n{body}" if _imports(body) else body
+    return KernelSource(entry, text, func, writer.functions)
 
 
 def _signature(entry: str, parameters: Sequence[str]) -> str:
@@ -130,6 +138,11 @@ class _Writer:
 
     def __init__(self, func: LoopFunc) -> None:
         self.names = python_names(_all_names(func))
+        self.functions: dict[str, UserFunction] = {}
+        for function in called_by_loops(func.body):
+            name = fresh_name(function.text, self.names.values())
+            self.names[symbol_of(function)] = name
+            self.functions[name] = function
         self.lines: list[str] = []
         self._indent = 4
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from sparsejit.formats import Format
+from sparsejit.ir._scalar_rules import broken_call
 from sparsejit.ir.device_statements import (
     DenseMatrix,
     Launch,
@@ -25,6 +26,7 @@ from sparsejit.ir.loops import (
     Assemble,
     Assign,
     Binary,
+    Call,
     Cast,
     Copy,
     Dealloc,
@@ -99,7 +101,7 @@ def _operation(op: UnaryOp | BinaryOp, operand: DType, result: DType) -> Iterato
         yield f"{op!r} of {operand.value} does not give {result.value}"
 
 
-def broken_expr(expr: Expr) -> Iterator[str]:
+def broken_expr(expr: Expr) -> Iterator[str]:  # noqa: C901 - one case for each kind
     """Yield what does not fit in ``expr`` itself; what is inside is checked on its own."""
     match expr:
         case Var() | Lit() | Cast():
@@ -121,6 +123,8 @@ def broken_expr(expr: Expr) -> Iterator[str]:
                 yield f"{memref.name} of rank {memref.rank} has no dimension {axis}"
         case Search():
             yield from _search(expr)
+        case Call(function, operands):
+            yield from broken_call(function, [expr_dtype(operand) for operand in operands])
         case _:
             assert_never(expr)
 

@@ -19,6 +19,7 @@ from sparsejit.ir.ops import BinaryOp, UnaryOp
 from sparsejit.ir.scalar import (
     Arg,
     Binary,
+    Call,
     Cast,
     Const,
     Coordinate,
@@ -160,6 +161,11 @@ class BodyWriter:
                 return self._binary(op, lhs, rhs)
             case Select():
                 return self._select(expr)
+            case Call(function):
+                raise UnsupportedError(
+                    f"MLIR cannot call {function.name}: it cannot express functions that only "
+                    "Numba can compile"
+                )
             case _:
                 assert_never(expr)
 

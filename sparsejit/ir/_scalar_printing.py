@@ -12,6 +12,7 @@ from sparsejit.ir.ops import BinaryOp, UnaryOp
 from sparsejit.ir.scalar import (
     Arg,
     Binary,
+    Call,
     Cast,
     Const,
     Coordinate,
@@ -87,6 +88,8 @@ def _scalar(  # noqa: C901 - one case for each kind
             text = f"{dtype.short}({walk(inner)[0]})"
         case Select(condition, then, orelse):
             text = f"select({walk(condition)[0]}, {walk(then)[0]}, {walk(orelse)[0]})"
+        case Call(function, operands):
+            text = f"{function.text}({', '.join(walk(part)[0] for part in operands)})"
     return text, ATOM
 
 

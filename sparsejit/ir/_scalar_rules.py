@@ -9,6 +9,7 @@ from sparsejit.ir.fold import applies
 from sparsejit.ir.scalar import (
     Arg,
     Binary,
+    Call,
     Cast,
     Const,
     Coordinate,
@@ -17,11 +18,12 @@ from sparsejit.ir.scalar import (
     Select,
     Stored,
     Unary,
+    UserFunction,
     dtype_of,
 )
 from sparsejit.ir.types import DType
 
-__all__ = ["broken_numbers", "broken_types"]
+__all__ = ["broken_call", "broken_numbers", "broken_types"]
 
 
 def _parts(expr: ScalarExpr) -> tuple[ScalarExpr, ...]:
@@ -34,6 +36,8 @@ def _parts(expr: ScalarExpr) -> tuple[ScalarExpr, ...]:
             return lhs, rhs
         case Select(condition, then, orelse):
             return condition, then, orelse
+        case Call(_, operands):
+            return operands
         case _:
             assert_never(expr)
 
@@ -50,7 +54,18 @@ def broken_numbers(expr: ScalarExpr, num_operands: int, num_loops: int) -> Itera
                 yield from broken_numbers(part, num_operands, num_loops)
 
 
-def broken_types(expr: ScalarExpr, dtypes: Sequence[DType]) -> Iterator[str]:
+def broken_call(function: UserFunction, given: Sequence[DType]) -> Iterator[str]:
+    """Yield what is wrong with a call of ``function`` with operands of the dtypes ``given``."""
+    taken = function.operands
+    if tuple(given) != taken:
+        texts = (", ".join(dtype.value for dtype in dtypes) for dtypes in (given, taken))
+        yield "{} is called with ({}), but takes ({})".format(function.text, *texts)
+    for dtype in (*taken, function.result):
+        if dtype.compute is not dtype:
+            yield f"{function.text} computes in {dtype.value}, which only stores"
+
+
+def broken_types(expr: ScalarExpr, dtypes: Sequence[DType]) -> Iterator[str]:  # noqa: C901 - one case for each kind
     """Yield what is wrong with the dtypes in ``expr``, innermost first."""
     for part in _parts(expr):
         yield from broken_types(part, dtypes)
@@ -72,5 +87,7 @@ def broken_types(expr: ScalarExpr, dtypes: Sequence[DType]) -> Iterator[str]:
             left, right = dtype_of(then, dtypes), dtype_of(orelse, dtypes)
             if left is not right:
                 yield f"a select of {left.value} and {right.value}"
+        case Call(function, operands):
+            yield from broken_call(function, [dtype_of(part, dtypes) for part in operands])
         case _:
             pass

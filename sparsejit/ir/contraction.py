@@ -16,6 +16,7 @@ from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import (
     Arg,
     Binary,
+    Call,
     Cast,
     Const,
     Coordinate,
@@ -387,3 +388,5 @@ def _is_plain(expr: ScalarExpr) -> bool:
             return _is_plain(lhs) and _is_plain(rhs)
         case Select(condition, then, orelse):
             return all(map(_is_plain, (condition, then, orelse)))
+        case Call():
+            return False  # not to be repeated, nor to be called elsewhere

@@ -21,6 +21,8 @@ class FactKind(Enum):
     LIBRARY_CALL = "library call"
     REWRITE = "rewrite"
     SHAPE = "shape"
+    FUSION = "fusion"
+    USER_FUNCTION = "user function"
 
     def __repr__(self) -> str:
         return f"FactKind.{self.name}"

@@ -32,6 +32,7 @@ from sparsejit.ir.loops import (
     Assemble,
     Assign,
     Binary,
+    Call,
     Cast,
     Copy,
     Dealloc,
@@ -102,7 +103,7 @@ def print_expr(expr: Expr) -> str:
     return _expr(expr)[0]
 
 
-def _expr(expr: Expr) -> tuple[str, int]:
+def _expr(expr: Expr) -> tuple[str, int]:  # noqa: C901 - one case for each kind
     """Return the text and how strongly it binds."""
     match expr:
         case Unary(op, operand):
@@ -124,6 +125,8 @@ def _expr(expr: Expr) -> tuple[str, int]:
             text = f"dim({memref.name}, {axis})"
         case Search():
             text = _search(expr)
+        case Call(function, operands):
+            text = f"{function.text}({', '.join(map(print_expr, operands))})"
         case _:
             assert_never(expr)
     return text, ATOM

@@ -23,6 +23,7 @@ from sparsejit.ir.loops import (
     Assemble,
     Assign,
     Binary,
+    Call,
     Cast,
     Copy,
     Dealloc,
@@ -87,6 +88,8 @@ def expr_dtype(expr: Expr) -> DType:
             return INDEX
         case Select(_, then, _):
             return expr_dtype(then)
+        case Call(function):
+            return function.result
         case _:
             assert_never(expr)
 
@@ -106,6 +109,8 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return indices
         case Search(_, lower, upper, key):
             return lower, upper, key
+        case Call(_, operands):
+            return operands
         case _:
             assert_never(expr)
 
@@ -320,6 +325,8 @@ def map_expr(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
         case Search():
             bounds = walk(expr.lower), walk(expr.upper)
             return change(replace(expr, lower=bounds[0], upper=bounds[1], key=walk(expr.key)))
+        case Call(function, operands):
+            return change(Call(function, tuple(map(walk, operands))))
         case _:
             assert_never(expr)
 

@@ -16,7 +16,7 @@ from sparsejit.formats import Format
 from sparsejit.ir.device_statements import Launch, LibraryCall, ReadBack
 from sparsejit.ir.facts import Fact
 from sparsejit.ir.ops import BinaryOp, UnaryOp
-from sparsejit.ir.scalar import Const
+from sparsejit.ir.scalar import Const, UserFunction
 from sparsejit.ir.types import DType
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Assemble",
     "Assign",
     "Binary",
+    "Call",
     "Cast",
     "Copy",
     "Dealloc",
@@ -157,7 +158,18 @@ class Search:
     column: int | None = None
 
 
-Expr = Var | Lit | Unary | Binary | Select | Cast | Load | DimOf | Search
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a function of the user gives for operands of the dtypes that it declares.
+
+    It is called only where this is evaluated, and where it fails the whole function does.
+    """
+
+    function: UserFunction
+    operands: tuple[Expr, ...]
+
+
+Expr = Var | Lit | Unary | Binary | Select | Cast | Load | DimOf | Search | Call
 
 
 # ---------------------------------------------------------------- statements

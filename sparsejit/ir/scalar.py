@@ -4,13 +4,14 @@
 says whether operand ``k`` stores an entry there, which is how ``where_stored`` and MLIR's semi-ring
 regions (``unary``, ``binary``, ``select``, ``reduce``) are expressed; ``Nothing`` is a value that
 is not there. Operands of a binary operation have one dtype; conversions are explicit ``Cast``s.
+``Call`` is a function of the user that could not be read into such expressions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import assert_never
+from dataclasses import dataclass, field
+from typing import Any, assert_never
 
 from sparsejit.ir.ops import BinaryOp, ResultKind, UnaryOp
 from sparsejit.ir.types import INDEX, DType
@@ -18,6 +19,7 @@ from sparsejit.ir.types import INDEX, DType
 __all__ = [
     "Arg",
     "Binary",
+    "Call",
     "Cast",
     "Const",
     "Coordinate",
@@ -26,7 +28,9 @@ __all__ = [
     "Select",
     "Stored",
     "Unary",
+    "UserFunction",
     "args_of",
+    "calls_of",
     "dtype_of",
     "map_leaves",
     "result_dtype",
@@ -129,7 +133,42 @@ class Select:
     orelse: ScalarExpr
 
 
-ScalarExpr = Arg | Const | Coordinate | Stored | Nothing | Cast | Unary | Binary | Select
+@dataclass(frozen=True, slots=True)
+class UserFunction:
+    """A function of scalars that the user wrote and that is called as it is.
+
+    ``digest`` stands for its code and everything that it reads from outside: two functions of one
+    digest are the same function, whatever they are called. ``is_question`` asks whether it gives a
+    value at all (None is "nothing there") in place of the value. ``function`` is the Python
+    function itself, which is no part of the data: neither compared nor printed.
+    """
+
+    name: str
+    digest: str
+    operands: tuple[DType, ...]
+    result: DType
+    is_question: bool = False
+    function: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def text(self) -> str:
+        """What the texts of both IRs call it."""
+        return f"gives.{self.name}" if self.is_question else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a user function gives for its operands, which have the dtypes that it declares.
+
+    Nothing is known of it but that it gives the same for the same operands: it may run for long or
+    fail, so it is called only where its value is asked for.
+    """
+
+    function: UserFunction
+    operands: tuple[ScalarExpr, ...]
+
+
+ScalarExpr = Arg | Const | Coordinate | Stored | Nothing | Cast | Unary | Binary | Select | Call
 
 
 def result_dtype(op: UnaryOp | BinaryOp, operand: DType) -> DType:
@@ -170,6 +209,8 @@ def dtype_of(expr: ScalarExpr, args: Sequence[DType]) -> DType:
             return result_dtype(op, dtype_of(lhs, args))
         case Select(_, then, _):
             return dtype_of(then, args)
+        case Call(function):
+            return function.result
         case _:
             assert_never(expr)
 
@@ -193,6 +234,8 @@ def map_leaves(expr: ScalarExpr, change: Callable[[ScalarExpr], ScalarExpr]) -> 
             return Select(
                 map_leaves(condition, change), map_leaves(then, change), map_leaves(orelse, change)
             )
+        case Call(function, operands):
+            return Call(function, tuple(map_leaves(operand, change) for operand in operands))
         case _:
             assert_never(expr)
 
@@ -212,3 +255,20 @@ def args_of(expr: ScalarExpr) -> frozenset[int]:
 
     map_leaves(expr, note)
     return frozenset(found)
+
+
+def calls_of(expr: ScalarExpr) -> tuple[Call, ...]:
+    """Return the calls of user functions in ``expr``, outermost first."""
+    match expr:
+        case Arg() | Const() | Coordinate() | Stored() | Nothing():
+            return ()
+        case Cast(operand, _) | Unary(_, operand):
+            return calls_of(operand)
+        case Binary(_, lhs, rhs):
+            return calls_of(lhs) + calls_of(rhs)
+        case Select(condition, then, orelse):
+            return calls_of(condition) + calls_of(then) + calls_of(orelse)
+        case Call(_, operands):
+            return (expr, *(call for operand in operands for call in calls_of(operand)))
+        case _:
+            assert_never(expr)

@@ -18,6 +18,7 @@ from sparsejit.ir.ops import BinaryOp, UnaryOp
 from sparsejit.ir.scalar import (
     Arg,
     Binary,
+    Call,
     Cast,
     Const,
     Coordinate,
@@ -26,6 +27,7 @@ from sparsejit.ir.scalar import (
     Select,
     Stored,
     Unary,
+    UserFunction,
     args_of,
     dtype_of,
     map_leaves,
@@ -88,7 +90,7 @@ def simplify_absence(  # noqa: C901 - one case for each kind
     Known(expr=Arg(index=1))
     """
 
-    def walk(inner: ScalarExpr) -> _State:
+    def walk(inner: ScalarExpr) -> _State:  # noqa: C901 - one case for each kind
         match inner:
             case Const():
                 return _Literal(inner)
@@ -108,6 +110,8 @@ def simplify_absence(  # noqa: C901 - one case for each kind
                 return _binary(combine, walk(lhs), walk(rhs))
             case Select(condition, then, orelse):
                 return _select(walk(condition), walk(then), walk(orelse), dtype_of(then, dtypes))
+            case Call(function, operands):
+                return _call(function, [walk(operand) for operand in operands])
             case _:
                 assert_never(inner)
 
@@ -224,6 +228,14 @@ def _select(condition: _State, then: _State, orelse: _State, dtype: DType) -> _S
             return _undecided(expr, then, orelse, dtype)
         case _:
             assert_never(condition)
+
+
+def _call(function: UserFunction, operands: Sequence[_State]) -> _State:
+    """Nothing is known of what a user function gives, so it gives an entry wherever it is asked."""
+    if any(isinstance(operand, NoValue) for operand in operands):
+        return NoValue()
+    pairs = zip(operands, function.operands, strict=True)
+    return Known(Call(function, tuple(_expr(operand, dtype) for operand, dtype in pairs)))
 
 
 def _undecided(condition: ScalarExpr, then: _State, orelse: _State, dtype: DType) -> _State:

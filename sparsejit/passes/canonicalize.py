@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sparsejit.ir.fold import applies, fold_binary, fold_cast, fold_unary
-from sparsejit.ir.scalar import Binary, Cast, Const, ScalarExpr, Select, Unary
+from sparsejit.ir.scalar import Binary, Call, Cast, Const, ScalarExpr, Select, Unary
 from sparsejit.ir.tensor import Generic, Materialize, Op, TensorFunc
 from sparsejit.ir.walk import (
     all_ops,
@@ -97,5 +97,7 @@ def fold_constants(expr: ScalarExpr) -> ScalarExpr:
             if isinstance(chosen, Const):
                 return sides[0] if chosen.value else sides[1]
             return Select(chosen, *sides)
+        case Call(function, operands):
+            return Call(function, tuple(fold_constants(operand) for operand in operands))
         case _:
             return expr

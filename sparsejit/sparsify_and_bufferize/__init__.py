@@ -2,7 +2,8 @@
 
 ``sparsify_and_bufferize`` is the only public name here, and the only way from the tensor IR to the
 loop IR. In order: enabling rewrites, One-Shot analysis, copy insertion, then for each operation a
-library match or sparsification, and bufferization of the dense rest; verification at both ends.
+library match or sparsification, and bufferization of the dense rest; nests that share their
+outermost loop are fused; verification at both ends.
 After copy insertion nothing changes a use-def chain: the analysis speaks about just these chains,
 and MLIR had miscompiles exactly here (a fold between copy insertion and bufferization, a written
 buffer hoisted out of a loop). Watching gets text, never objects.
@@ -37,7 +38,8 @@ def sparsify_and_bufferize(
     """Return ``func`` as loops over memrefs.
 
     ``observe(name, text)`` is called with the texts ``rewritten``, ``mlir`` (where MLIR can say
-    it), ``decisions``, ``copies`` and ``lattices`` as they arise. Raises ``UnsupportedError`` for
+    it), ``decisions``, ``copies``, ``lattices`` and ``copies:fused`` as they arise.
+    Raises ``UnsupportedError`` for
     what is not built, with the user's line, and ``VerificationError`` where an invariant is
     broken; any failure fails the whole.
 

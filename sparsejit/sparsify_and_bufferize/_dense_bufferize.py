@@ -34,6 +34,7 @@ from sparsejit.sparsify_and_bufferize._buffers import (
 from sparsejit.sparsify_and_bufferize._conversion import conversion_op
 from sparsejit.sparsify_and_bufferize._copy_insertion import CopyInserted
 from sparsejit.sparsify_and_bufferize._entries_replacement import replaced_entries
+from sparsejit.sparsify_and_bufferize._fusion import Nest, fuse_generics, nests_of
 from sparsejit.sparsify_and_bufferize._library_calls import (
     library_call,
     scaled_values,
@@ -76,6 +77,7 @@ class _Bufferizer:
         self._buffers: dict[str, Buffer] = {}
         self._storage: dict[str, SparseBuffer] = {}  # of sparse values, by the root they grow from
         self._copied: dict[str, SparseBuffer] = {}  # what a copy of a sparse value was made of
+        self._nests: dict[str, Nest] = {}  # by the variable of an outermost loop
         self._facts: list[Fact] = []
         assigned = {value.name for value in inserted.assigned}
         params: list[loops.Memref | loops.Var] = [
@@ -101,7 +103,8 @@ class _Bufferizer:
             for copy in self._inserted.copies
         ]
         facts = (*self._facts, *copies)
-        return loops.LoopFunc(self._inserted.name, self._params, tuple(body), tuple(results), facts)
+        func = loops.LoopFunc(self._inserted.name, self._params, tuple(body), tuple(results), facts)
+        return fuse_generics(func, self._nests, self._options, self._observe)
 
     # ------------------------------------------------------------ results and ends of buffers
 
@@ -249,6 +252,7 @@ class _Bufferizer:
         if isinstance(made.result, SparseBuffer):
             self._storage[root] = made.result
         self._facts += made.facts
+        self._nests |= nests_of(op, made.statements)
         if self._observe is not None:
             self._observe("lattices", f"%{op.result.name}\n{made.lattices}".rstrip())
         return made.statements

@@ -20,9 +20,10 @@ class StageOptions:
     ``index_width``: 32 or 64, for positions and coordinates whose format names no width.
     ``library_kernels`` names the kernels that may be matched (values of ``LibraryOp``).
     ``contractions`` gives the orders of chains of products, ``()`` leaves all as written, None
-    chooses for typical sizes. The remaining three are for analysis only, and the stage refuses to
-    lower unless they are True: ``allow_return_allocs``, ``function_boundaries``,
-    ``create_deallocs``.
+    chooses for typical sizes. ``fuse_generics`` groups generics under common loops (on a host: not
+    where ``library_kernels`` names some that only devices have). The remaining three are for
+    analysis only, and the stage refuses to lower unless they are True: ``allow_return_allocs``,
+    ``function_boundaries``, ``create_deallocs``.
     """
 
     storage: Literal["inline", "runtime"] = "inline"
@@ -34,3 +35,4 @@ class StageOptions:
     index_width: Literal[32, 64] = 64
     library_kernels: frozenset[str] = frozenset()
     contractions: tuple[ContractionOrder, ...] | None = None
+    fuse_generics: bool = True

@@ -28,7 +28,7 @@ def widened(load: loops.Expr, dtype: DType) -> loops.Expr:
     return load if dtype is dtype.compute else loops.Cast(load, dtype.compute)
 
 
-def lower_scalar(
+def lower_scalar(  # noqa: C901 - one case for each kind
     expr: ScalarExpr,
     dtypes: Sequence[DType],
     element: Callable[[int], loops.Expr],
@@ -59,6 +59,8 @@ def lower_scalar(
                 return loops.Binary(op, left, right, result)
             case scalar.Select(condition, then, orelse):
                 return loops.Select(walk(condition), walk(then), walk(orelse))
+            case scalar.Call(function, operands):
+                return loops.Call(function, tuple(map(walk, operands)))
             case scalar.Stored() | scalar.Nothing():
                 raise VerificationError("no unresolved storedness", f"{inner} reached the loops")
             case _:
@@ -100,5 +102,7 @@ def dtype_of_lowered(expr: loops.Expr) -> DType:
             return memref.dtype
         case loops.DimOf() | loops.Search():
             return INDEX
+        case loops.Call(function):
+            return function.result
         case _:
             assert_never(expr)

@@ -19,6 +19,7 @@ from sparsejit.ir.facts import Fact, FactKind
 from sparsejit.ir.scalar import (
     Arg,
     Binary,
+    Call,
     Cast,
     Coordinate,
     Nothing,
@@ -180,6 +181,8 @@ def _replaced(body: ScalarExpr, expr: ScalarExpr) -> ScalarExpr:
         case Select(condition, then, orelse):
             parts = (_replaced(part, expr) for part in (condition, then, orelse))
             return Select(*parts)
+        case Call(function, operands):
+            return Call(function, tuple(_replaced(operand, expr) for operand in operands))
         case _:
             return body
 
@@ -211,6 +214,9 @@ def _subexpressions(body: ScalarExpr) -> Iterator[ScalarExpr]:
             yield from _subexpressions(rhs)
         case Select(condition, then, orelse):
             for part in (condition, then, orelse):
+                yield from _subexpressions(part)
+        case Call(_, operands):
+            for part in operands:
                 yield from _subexpressions(part)
         case _:
             pass

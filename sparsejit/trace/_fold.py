@@ -104,7 +104,7 @@ def reduce(
     ...). Arrays are reduced over ``axis``, indexed expressions ``over`` indices. A result without
     entries is not stored; the fill value is the identity. A function that is no associative
     operation is applied in the order in which entries are stored. Raises ``TraceError`` without
-    identity, ``UnsupportedError`` for a function that cannot be read.
+    identity, and for a function that can neither be read nor compiled by Numba.
 
     >>> import sparsejit as sj
     >>> @sj.sparse_jit

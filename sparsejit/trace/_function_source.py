@@ -16,12 +16,16 @@ from functools import lru_cache
 
 from sparsejit.errors import Location, UnsupportedError
 
-__all__ = ["FunctionNode", "location_of", "node_of"]
+__all__ = ["FunctionNode", "UnreadableError", "location_of", "node_of"]
 
 FunctionNode = ast.FunctionDef | ast.Lambda
 
 _UNPLACED = frozenset({"RESUME", "COPY_FREE_VARS", "MAKE_CELL", "RETURN_GENERATOR", "NOP"})
 """Instructions that stand for no text of their own."""
+
+
+class UnreadableError(UnsupportedError):
+    """A user function has no scalar expression; Numba may compile it all the same."""
 
 
 def location_of(fn: types.FunctionType, node: ast.AST | None = None) -> Location:
@@ -35,7 +39,7 @@ def location_of(fn: types.FunctionType, node: ast.AST | None = None) -> Location
 def node_of(fn: types.FunctionType) -> FunctionNode:
     """Return the syntax tree of a function.
 
-    Raises ``UnsupportedError`` where the source is not at hand, or is not what runs.
+    Raises ``UnreadableError`` where the source is not at hand, or is not what runs.
     """
     code = fn.__code__
     text = "".join(linecache.getlines(code.co_filename, fn.__globals__))
@@ -53,8 +57,8 @@ def node_of(fn: types.FunctionType) -> FunctionNode:
     return found
 
 
-def _unreadable(fn: types.FunctionType, reason: str) -> UnsupportedError:
-    return UnsupportedError(
+def _unreadable(fn: types.FunctionType, reason: str) -> UnreadableError:
+    return UnreadableError(
         f"the user function {fn.__name__} cannot be read",
         hint="define it with def or lambda in a file",
         reasons=(reason,),

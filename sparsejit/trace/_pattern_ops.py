@@ -40,8 +40,10 @@ def unary(x: Any, present: Any = None, absent: Any = None) -> Any:
     ``present`` takes the element; further parameters of both are bound by name to indices (``i``,
     ``j``, ``k``, ... are the dimensions of a whole array) and are coordinates. A function may
     return None, too. The dtype is the common one of what the functions give. Where ``absent`` gives
-    values, entries are stored there. Raises ``UnsupportedError`` for a function that cannot be
-    read, ``TraceError`` for a parameter that names no index.
+    values, entries are stored there. A function that cannot be read into expressions is compiled
+    by Numba, gives what Numba infers, and runs on the CPU only; an exception in it is a
+    ``BackendError`` of the call. Raises ``TraceError`` for a function that Numba does not compile
+    either, and for a parameter that names no index.
 
     >>> import sparsejit as sj
     >>> @sj.sparse_jit

@@ -17,6 +17,7 @@ from sparsejit.ir.ops import BinaryOp, UnaryOp
 from sparsejit.ir.scalar import (
     Arg,
     Binary,
+    Call,
     Cast,
     Const,
     Coordinate,
@@ -25,6 +26,7 @@ from sparsejit.ir.scalar import (
     Select,
     Stored,
     Unary,
+    UserFunction,
     args_of,
     dtype_of,
     map_leaves,
@@ -36,6 +38,7 @@ __all__ = [
     "Access",
     "Pointwise",
     "binary",
+    "call",
     "cast",
     "constant_of",
     "join",
@@ -184,6 +187,12 @@ def select(condition: Pointwise, then: Pointwise, orelse: Pointwise) -> Pointwis
     return _made(Select(*bodies), accesses)
 
 
+def call(function: UserFunction, operands: Sequence[Pointwise]) -> Pointwise:
+    """Return what a user function gives for operands of the dtypes that it takes."""
+    bodies, accesses = join(operands)
+    return Pointwise(Call(function, bodies), accesses, function.result)
+
+
 def substituted(part: Pointwise, values: Mapping[int, AffineExpr]) -> Pointwise:
     """Return ``part`` with variables replaced by affine expressions."""
 
@@ -226,6 +235,9 @@ def nodes(expr: ScalarExpr) -> Iterator[ScalarExpr]:
             yield from nodes(condition)
             yield from nodes(then)
             yield from nodes(orelse)
+        case Call(_, operands):
+            for operand in operands:
+                yield from nodes(operand)
         case _:
             assert_never(expr)
 

@@ -19,12 +19,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from sparsejit.errors import UnsupportedError
 from sparsejit.ir.types import DType
 from sparsejit.trace._array import Array
 from sparsejit.trace._context import Trace
 from sparsejit.trace._entries import has_nothing, nothing_of, over_entries
-from sparsejit.trace._function_source import location_of
+from sparsejit.trace._function_source import UnreadableError, location_of
 from sparsejit.trace._operands import as_array
 from sparsejit.trace._pointwise import Pointwise, select
 from sparsejit.trace._promotion import converted, result_dtype
@@ -84,8 +83,8 @@ class Scope:
     call: Callable[[Scope, Names], Any]
 
     def refuse(self, node: ast.AST, reason: str) -> NoReturn:
-        """Raise ``UnsupportedError`` at the line of ``node``."""
-        raise UnsupportedError(
+        """Raise ``UnreadableError`` at the line of ``node``."""
+        raise UnreadableError(
             f"the user function {self.function.__name__} cannot be read",
             hint="use assignments, if and else, arithmetic, comparisons, min, max, abs and math",
             reasons=(reason,),
@@ -146,7 +145,7 @@ def tree_cast(part: Pointwise, dtype: DType) -> Pointwise:
 def evaluate(scope: Scope, node: ast.expr, names: Names) -> Any:  # noqa: C901 - one case for each kind
     """Return the value of an expression.
 
-    Raises ``UnsupportedError`` at the line of what cannot be read.
+    Raises ``UnreadableError`` at the line of what cannot be read.
     """
 
     def walk(inner: ast.expr) -> Any:

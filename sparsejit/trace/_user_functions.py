@@ -1,7 +1,8 @@
 """User functions: a plain Python function of scalars, read into a scalar expression.
 
 In: the function and the expressions of its parameters. Out: the expression of what it returns,
-None where it returns None ("nothing there"). It is read from its syntax tree: statements by
+None where it returns None ("nothing there"). It is read from its syntax tree, or else called as it
+is (``_compiled_functions``): statements by
 ``_Reader``, expressions by ``_user_expressions``. A branch on a traced value computes both sides
 and selects; what does not depend on a traced value (captured numbers, ``range`` of a constant) is
 computed while reading.
@@ -16,8 +17,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from sparsejit.errors import TraceError, UnsupportedError
+from sparsejit.trace._compiled_functions import compiled_call
 from sparsejit.trace._context import Trace
-from sparsejit.trace._function_source import location_of, node_of
+from sparsejit.trace._function_source import UnreadableError, location_of, node_of
 from sparsejit.trace._locations import caller
 from sparsejit.trace._pointwise import Pointwise
 from sparsejit.trace._scalar_functions import rule_of
@@ -46,8 +48,8 @@ def read_function(
     """Return what ``function`` gives for ``values``; None where that is nothing.
 
     Parameters after the values are bound by name to ``coordinates``; those with a default that
-    name none keep it. Raises ``TraceError`` for a wrong signature, ``UnsupportedError`` for what
-    cannot be read, with the line.
+    name none keep it. What cannot be read is compiled by Numba. Raises ``TraceError`` for a wrong
+    signature and for what Numba does not compile either, with the line.
     """
     rule = rule_of(function)
     if rule is not None:
@@ -60,7 +62,10 @@ def read_function(
             location=caller(),
         )
     bound = _bound(what, plain, values, coordinates)
-    result = _call(Scope(trace, plain, 0, _call), bound)
+    try:
+        result = _call(Scope(trace, plain, 0, _call), dict(bound))
+    except UnreadableError as unread:
+        return compiled_call(trace, plain, bound, unread)
     return None if result is None else lifted(trace, result)
 
 

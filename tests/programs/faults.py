@@ -82,9 +82,9 @@ def _strong_scalars(right: Any) -> Any:
 
 
 def _no_offset(right: Any) -> Any:
-    def view(self: Any, op: Any, whole: Any, rank: int) -> Any:
+    def view(op: Any, *others: Any) -> Any:
         zeros = tuple(Constant(0) for _ in op.offsets)
-        return right(self, replace(op, offsets=zeros), whole, rank)
+        return right(replace(op, offsets=zeros), *others)
 
     return view
 
@@ -114,7 +114,7 @@ FAULTS = (
     ),
     Fault("appending does not catch up", f"{STAGE}._append_sink:AppendSink._catch_up", _nothing),
     Fault("Python scalars are not weak", "sparsejit.trace._promotion:_kind", _strong_scalars),
-    Fault("views start at 0", f"{STAGE}._dense_bufferize:_Bufferizer._view", _no_offset),
+    Fault("views start at 0", f"{STAGE}._dense_bufferize:view_of", _no_offset),
     Fault(
         "reads come after writes", f"{STAGE}._raw_conflicts:_is_elementwise", _always_elementwise
     ),

@@ -21,6 +21,7 @@ from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import (
     Arg,
     Binary,
+    Call,
     Cast,
     Const,
     Coordinate,
@@ -199,7 +200,7 @@ def _load(
     return State(const, "known" if stored or is_out else "missing", is_out), stored
 
 
-def _evaluate(
+def _evaluate(  # noqa: C901 - one case for each kind
     expr: ScalarExpr, operands: Sequence[tuple[State, bool]], point: Sequence[int]
 ) -> State:
     match expr:
@@ -230,6 +231,14 @@ def _evaluate(
             # A constant that absence has chosen is nobody's entry.
             absent = decided.kind == "missing" and chosen.kind == "constant"
             return replace(chosen, kind="missing") if absent else chosen
+        case Call(function, inputs):
+            states = [_evaluate(part, operands, point) for part in inputs]
+            if any(state.kind == "nothing" for state in states):
+                return State(constant(0, function.result), "nothing")
+            assert function.function is not None
+            given = function.function(*(state.const.value for state in states))
+            value = (given is not None) if function.is_question else (given or 0)
+            return State(constant(value, function.result), "stored")
         case _:
             assert_never(expr)
 

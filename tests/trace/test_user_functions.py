@@ -1,4 +1,4 @@
-"""User functions read from their syntax tree, against Python itself; and what cannot be read."""
+"""User functions read from their syntax tree, and compiled where that cannot be, against Python."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import sparsejit.trace as sj
-from sparsejit.errors import TraceError, UnsupportedError
+from sparsejit.errors import TraceError
 from sparsejit.formats import SparseVector
+from sparsejit.ir.printing import print_tensor
 from tests.trace.harness import Operand, evaluated, traced
 
 STEP = 3
@@ -216,37 +217,57 @@ def with_a_half_bound_name(a: Any) -> Any:
     return b
 
 
-def with_none_as_an_operand(a: Any) -> Any:
-    return (a if a > 0 else None) + 1  # type: ignore[operator]  # what is tested
+def that_opens_a_file(a: Any) -> Any:
+    return a + open("numbers")
 
 
-UNREADABLE = {
-    with_while: ("While is no scalar expression", 1),
-    with_a_list: ("ListComp is no scalar expression", 1),
-    with_an_unknown_function: ("erf has no scalar expression", 1),
-    with_a_half_bound_name: ("b is not bound on every path", 3),
-    with_none_as_an_operand: ("what may be None, which is nothing, is an operand here", 1),
+REFUSED = {
+    with_a_list: ("ListComp is no scalar expression", "it gives list(float64)<iv=None>", 1),
+    with_a_half_bound_name: (
+        "b is not bound on every path",
+        "b is not bound on every path through with_a_half_bound_name",
+        3,
+    ),
+    that_opens_a_file: (
+        "open is no function of scalars that is known",
+        "Untyped global name 'open'",
+        1,
+    ),
 }
 
 
-@pytest.mark.parametrize("function", UNREADABLE, ids=lambda f: f.__name__)
-def test_what_cannot_be_read_names_the_line(function: Callable[..., Any]) -> None:
-    reason, line = UNREADABLE[function]
-    with pytest.raises(UnsupportedError) as caught:
+@pytest.mark.parametrize("function", REFUSED, ids=lambda f: f.__name__)
+def test_what_can_neither_be_read_nor_compiled_names_the_line(
+    function: Callable[..., Any],
+) -> None:
+    unread, refused, line = REFUSED[function]
+    with pytest.raises(TraceError) as caught:
         traced(lambda x: sj.unary(x, present=function), Operand(VALUES, SparseVector, fill=99))
-    assert caught.value.what == f"the user function {function.__name__} cannot be read"
-    assert caught.value.reasons == (reason,)
+    name = function.__name__
+    assert caught.value.what.startswith(
+        f"the user function {name} cannot be read: {unread}; and Numba does not compile it: "
+        f"{refused}"
+    )
     location = caught.value.location
     assert location is not None
     assert location.file == __file__
     assert location.line == function.__code__.co_firstlineno + line
 
 
-def test_functions_without_source_are_refused() -> None:
-    function = eval("lambda a: a + 1")
-    with pytest.raises(UnsupportedError) as caught:
-        mapped(function)
-    assert "its source is not at hand" in caught.value.reasons[0]
+@pytest.mark.parametrize("function", [with_while, with_an_unknown_function])
+def test_what_cannot_be_read_is_called(function: Callable[..., Any]) -> None:
+    program = traced(
+        lambda x: sj.unary(x, present=function), Operand(VALUES, SparseVector, fill=99)
+    )
+    assert f"{{ select(stored(in0), {function.__name__}(in0), nothing) }}" in print_tensor(
+        program.func
+    )
+    wanted = [function(float(value)) for value in VALUES]
+    np.testing.assert_allclose(mapped(function), wanted, rtol=1e-14)
+
+
+def test_functions_without_source_are_called() -> None:
+    np.testing.assert_array_equal(mapped(eval("lambda a: a + 1")), VALUES + 1)
 
 
 def test_a_string_is_no_operand() -> None:

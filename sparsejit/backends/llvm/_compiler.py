@@ -55,9 +55,9 @@ def versions() -> tuple[str, ...]:
     return llvmlite.__version__, ".".join(map(str, binding.llvm_version_info))
 
 
-def compiled(emitted: Emitted) -> bytes:
+def compiled(emitted: Emitted, called: frozenset[str] = frozenset()) -> bytes:
     """Return the object of a module."""
-    _check_symbols(emitted.external)
+    _check_symbols(emitted.external, called)
     try:
         module = binding.parse_assembly(emitted.text)
         module.verify()
@@ -74,8 +74,8 @@ def compiled(emitted: Emitted) -> bytes:
     return content
 
 
-def _check_symbols(external: tuple[str, ...]) -> None:
-    unknown = sorted(set(external) - EXTERNAL - set(BLAS_SYMBOLS))
+def _check_symbols(external: tuple[str, ...], called: frozenset[str]) -> None:
+    unknown = sorted(set(external) - EXTERNAL - set(BLAS_SYMBOLS) - called)
     if unknown:
         raise BackendError(
             f"generated code calls {', '.join(unknown)}, which is not on the list of what it may",

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsejit.backends.llvm._calls import Results, failure, scalar_format, scalar_words
+from sparsejit.backends.llvm._calls import Results, scalar_format, scalar_words
 from sparsejit.backends.llvm._guarded_call import (
     Double,
     Made,
@@ -45,12 +45,9 @@ class Direct:
     room: int
     pack: tuple[Callable[[Any], Any] | None, ...]
     can_fail: bool
+    failure: Callable[[int], Exception]
     results: Results
     kept: tuple[object, ...]  # dtypes that are compared by address, and the code
-
-    def failure(self, status: int) -> Exception:
-        """Return what to raise for a status."""
-        return failure(status)
 
     def wrapped(self, words: Any, arguments: Sequence[Any], made: Sequence[Any]) -> Sequence[Any]:
         """Return the result arrays."""
@@ -64,6 +61,7 @@ def direct_call(
     entry: tuple[int, object],
     arguments: Sequence[Any],
     num_extents: int,
+    failure: Callable[[int], Exception],
     *,
     cache: bool,
 ) -> Direct | None:
@@ -101,7 +99,7 @@ def direct_call(
     extents = tuple(arguments[:num_extents])
     can_fail = results.can_fail
     kept = (*dtypes, entry[1])
-    return Direct(call, extents, made, results.room, tuple(pack), can_fail, results, kept)
+    return Direct(call, extents, made, results.room, tuple(pack), can_fail, failure, results, kept)
 
 
 def _packer(dtype: DType) -> Callable[[Any], bytes]:

@@ -12,7 +12,7 @@ import importlib.util
 import os
 import platform
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -109,13 +109,19 @@ def _stamps(folder: Path, pattern: str) -> str:
 
 
 def load_module(
-    emit: Callable[[int], Emitted], described: tuple[str, ...], entry: str, *, cache: bool
+    emit: Callable[[int], Emitted],
+    described: tuple[str, ...],
+    entry: str,
+    called: Mapping[str, Any],
+    *,
+    cache: bool,
 ) -> Loaded:
     """Load a module from the disk cache, or print, compile and load it.
 
     ``emit`` gets the size of the machine's vectors in bits; ``described`` is all else that it
-    depends on beside this package. Raises ``BackendError`` where LLVM refuses the text or it has an
-    unknown symbol.
+    depends on beside this package; ``called`` are the C functions (objects with an ``address``)
+    that it may call beside those of the C library, by symbol. Raises ``BackendError`` where LLVM
+    refuses the text or it has an unknown symbol.
     """
     with _Lock.lock:
         key = digest(*described, *_environment())
@@ -124,24 +130,26 @@ def load_module(
         stored = read_entry(_KIND, key) if cache else None
         if stored is not None:
             if stored.startswith(mark):
-                return _loaded(stored[len(mark) :], entry, was_cached=True)
+                return _loaded(stored[len(mark) :], entry, called, was_cached=True)
             logger.warning("a cached kernel cannot be used and is compiled again: %s", key)
         from sparsejit.backends.llvm._compiler import compiled, vector_bits
 
-        content = compiled(emit(vector_bits()))
-        loaded = _loaded(content, entry, was_cached=False)
+        content = compiled(emit(vector_bits()), frozenset(called))
+        loaded = _loaded(content, entry, called, was_cached=False)
         if cache:
             write_entry(_KIND, key, mark + content)
         return loaded
 
 
-def _loaded(content: bytes, entry: str, *, was_cached: bool) -> Loaded:
-    symbols = {}
+def _loaded(content: bytes, entry: str, called: Mapping[str, Any], *, was_cached: bool) -> Loaded:
+    symbols = {symbol: function.address for symbol, function in called.items()}
+    owners = tuple(called.values())
     if any(symbol.encode() in content for symbol in BLAS_SYMBOLS):
-        symbols = blas_addresses()
+        symbols |= blas_addresses()
     found = load_object(content, symbols)
     if found is not None and entry in found.symbols:
-        return Loaded(found.symbols[entry], (found,), was_cached)
+        return Loaded(found.symbols[entry], (*owners, found), was_cached)
     from sparsejit.backends.llvm._compiler import engine_of
 
-    return Loaded(*engine_of(content, entry, symbols), was_cached)
+    address, engine = engine_of(content, entry, symbols)
+    return Loaded(address, (*owners, *engine), was_cached)

@@ -9,9 +9,11 @@ from sparsejit.backends.llvm._arrays import Array, address
 from sparsejit.backends.llvm._functions import Functions
 from sparsejit.backends.llvm._text import Builder, Value, integer
 from sparsejit.backends.llvm._types import constant, half_constant, in_memory, in_register
+from sparsejit.backends.llvm._user_calls import UserCalls
 from sparsejit.ir.loop_walk import all_expressions, expr_dtype
 from sparsejit.ir.loops import (
     Binary,
+    Call,
     Cast,
     DimOf,
     Expr,
@@ -38,6 +40,7 @@ class Expressions:
         self.builder = builder
         self.functions = functions
         self.arithmetic = Arithmetic(builder, functions)
+        self.calls = UserCalls(builder, functions)
         self.values: dict[str, Value] = {}
         self.slots: dict[str, Value] = {}
         self.arrays: dict[str, Array] = {}
@@ -67,6 +70,8 @@ class Expressions:
                 return self._select(expr)
             case Search():
                 return self._search(expr)
+            case Call(function, operands):
+                return self.calls.value(function, [self.value(operand) for operand in operands])
             case _:
                 assert_never(expr)
 
@@ -100,11 +105,15 @@ class Expressions:
         self.builder.store(value, where, array.align)
 
     def _select(self, expr: Select) -> Value:
-        """Choose; sides that load are evaluated in a block of their own, others on both ways."""
+        """Choose; a side that loads or calls has its own block, others are computed both ways."""
         b = self.builder
         condition = self.value(expr.condition)
         sides = (expr.then, expr.orelse)
-        if not any(isinstance(i, Load | Search) for side in sides for i in all_expressions(side)):
+        if not any(
+            isinstance(inner, Load | Search | Call)
+            for side in sides
+            for inner in all_expressions(side)
+        ):
             return b.select(condition, self.value(expr.then), self.value(expr.orelse))
         then, orelse, end = b.new_block("then"), b.new_block("orelse"), b.new_block("chosen")
         b.branch_if(condition, then, orelse)

@@ -164,7 +164,7 @@ def _loaded(cache: bool) -> _Code | None:
     if not is_supported():
         return None
     try:
-        loaded = load_module(lambda _: Emitted(TEXT, ()), (TEXT,), "guarded", cache=cache)
+        loaded = load_module(lambda _: Emitted(TEXT, ()), (TEXT,), "guarded", {}, cache=cache)
     except BackendError as error:
         logger.warning("calls take the long way: %s", error)
         return None

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sparsejit.backends.llvm._fuse_loops import fuse_loops
 from sparsejit.backends.llvm._options import CodeOptions
-from sparsejit.backends.llvm._share_copies import share_copies
 from sparsejit.ir.device_statements import LibraryOp
 from sparsejit.ir.host_form import host_form
+from sparsejit.ir.loop_fusion import fuse_loops
 from sparsejit.ir.loops import LoopFunc
+from sparsejit.ir.shared_copies import share_copies
 
 __all__ = ["lower"]
 

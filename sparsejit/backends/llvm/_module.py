@@ -30,6 +30,7 @@ from sparsejit.ir.loop_walk import (
 )
 from sparsejit.ir.loops import (
     Alloc,
+    Call,
     DimOf,
     Expr,
     Load,
@@ -41,6 +42,7 @@ from sparsejit.ir.loops import (
     Var,
     View,
 )
+from sparsejit.ir.user_functions import called_by_loops
 
 __all__ = [
     "OBJECT_HEAD",
@@ -70,7 +72,7 @@ def preallocated(func: LoopFunc) -> tuple[Alloc, ...]:
 
     def is_known(expr: Expr) -> bool:
         parts = list(all_expressions(expr))
-        return all(not isinstance(part, Load | DimOf | Search) for part in parts) and all(
+        return all(not isinstance(part, Load | DimOf | Search | Call) for part in parts) and all(
             part.name in params for part in parts if isinstance(part, Var)
         )
 
@@ -206,6 +208,7 @@ class _ModuleWriter:
             tiles=self._tiles(),
             options=self._options,
         )
+        statements.expressions.calls.functions = called_by_loops(self._func.body)
         statements.expressions.values.update(values)
         statements.expressions.arrays.update(arrays)
         statements.block(self._func.body)

@@ -13,6 +13,7 @@ from sparsejit.backends.llvm._arrays import Array, Layout, element_size
 from sparsejit.backends.llvm._blas import Product
 from sparsejit.backends.llvm._expressions import Expressions
 from sparsejit.backends.llvm._functions import Functions
+from sparsejit.backends.llvm._kept_rooms import KeptRooms
 from sparsejit.backends.llvm._loop_notes import loop_properties
 from sparsejit.backends.llvm._options import CodeOptions
 from sparsejit.backends.llvm._sorting import sort_prefix
@@ -86,10 +87,12 @@ class Statements:
         self._left_out = {name for tile in tiles.values() for name in tile.fills}
         self._tile: tuple[Tile, TilePrinter] | None = None
         self._owned: dict[str, Value] = {}
+        self._kept = KeptRooms(builder, functions)
         self._fail = builder.new_block("fail")
         self._status = builder.slot("i32")
         self._may_fail = False
         self.expressions = self._e = Expressions(builder, functions)
+        self._e.calls.fail = self.fail
 
     def block(self, body: Sequence[Stmt]) -> None:
         """Write statements one after the other."""
@@ -110,6 +113,7 @@ class Statements:
     def finish(self) -> None:
         """Return 0; write the block that frees all memory and returns another status."""
         b = self._b
+        self._kept.free(self._owned)
         b.ret(integer(0, "i32"))
         if not self._may_fail:
             return
@@ -216,15 +220,18 @@ class Statements:
         self._b.store(pointer, slot, 8)
 
     def _alloc(self, stmt: Alloc) -> None:
-        b, memref = self._b, stmt.memref
+        memref = stmt.memref
         extents = tuple(self._e.value(extent) for extent in stmt.extents)
         if memref.name in self._given:
             pointer = self._given[memref.name]
         else:
             size = self._size(extents, element_size(memref))
-            pointer = b.call(self._functions.malloc(), [size])
-            self._check_memory(pointer, size)
-            self._own(memref, pointer)
+            if memref.name in self._kept.names:
+                pointer = self._kept.room(memref.name, size, self._owned, self._check_memory)
+            else:
+                pointer = self._b.call(self._functions.malloc(), [size])
+                self._check_memory(pointer, size)
+                self._own(memref, pointer)
         if stmt.fill is not None:
             self._fill(memref, pointer, extents, self._e.constant(stmt.fill))
         array = Array(memref, Layout.CONTIGUOUS, pointer, extents)
@@ -266,6 +273,8 @@ class Statements:
         return Array(array.memref, array.layout, pointer, (extent,), in_slots=True)
 
     def _dealloc(self, memref: Memref) -> None:
+        if memref.name in self._kept.names:
+            return
         self._b.call(self._functions.free(), [self._e.arrays[memref.name].data(self._b)])
         self._own(memref, _NULL)
 
@@ -385,6 +394,7 @@ class Statements:
         self._tile = None
 
     def _plain_for(self, stmt: For) -> None:
+        self._kept.note(stmt, self._growable)
         lower, upper = self._e.value(stmt.lower), self._e.value(stmt.upper)
 
         def body(at: Value) -> None:

@@ -24,6 +24,7 @@ from sparsejit.backends.llvm._reals import VECTOR_BINARY, VECTOR_UNARY
 from sparsejit.ir.loop_walk import all_expressions, all_statements, expr_dtype
 from sparsejit.ir.loops import (
     Binary,
+    Call,
     Cast,
     Expr,
     For,
@@ -237,6 +238,8 @@ class _Nest:
         self, expr: Expr, known: frozenset[str], var: Var
     ) -> int | None:
         """The bits of the widest vector in an expression of the inner loop, 0 where it has none."""
+        if any(isinstance(inner, Call) for inner in all_expressions(expr)):
+            return None  # called where it stands, once a pass
         if not depends(expr, known):
             return 0
         dtype = expr_dtype(expr)

@@ -18,6 +18,7 @@ from sparsejit.backends.llvm._types import in_memory
 from sparsejit.ir.loop_walk import expr_dtype
 from sparsejit.ir.loops import (
     Binary,
+    Call,
     Cast,
     DimOf,
     Expr,
@@ -89,8 +90,8 @@ class Strip:
             case Select(condition, then, orelse):
                 parts = [self.vector(part, number) for part in (condition, then, orelse)]
                 return self.expressions.builder.select(*parts)
-            case Lit() | DimOf() | Search():
-                raise AssertionError(f"{expr} does not depend on a loop")
+            case Lit() | DimOf() | Search() | Call():
+                raise AssertionError(f"{expr} is no expression of vectors")
             case _:
                 assert_never(expr)
 

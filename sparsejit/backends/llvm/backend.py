@@ -21,7 +21,11 @@ from sparsejit.backends.llvm._expand import Expanded, expand
 from sparsejit.backends.llvm._lowerings import lower
 from sparsejit.backends.llvm._module import Emitted, emit_module
 from sparsejit.backends.llvm._options import CodeOptions
+from sparsejit.backends.llvm._user_calls import FIRST_STATUS
 from sparsejit.ir.loops import LoopFunc, Memref
+from sparsejit.ir.user_functions import called_by_loops
+from sparsejit.user_code import c_function, symbol_of
+from sparsejit.user_code import failure as user_failure
 
 __all__ = ["CacheCounts", "LlvmBackend", "LlvmKernel"]
 
@@ -101,6 +105,7 @@ class LlvmKernel:
         "_described",
         "_entries",
         "_expanded",
+        "_functions",
         "_lock",
         "_options",
         "_pack",
@@ -114,7 +119,9 @@ class LlvmKernel:
         self._described = repr((func.params, func.body, func.results, options))
         self._expanded: Expanded = expand(lower(func, options))
         self._arguments = Arguments(func)
-        self._results = Results(self._expanded.func, has_status=self._expanded.status is not None)
+        self._functions = called_by_loops(self._expanded.func.body)
+        has_status = self._expanded.status is not None or bool(self._functions)
+        self._results = Results(self._expanded.func, has_status=has_status)
         self._options = options
         self._cache = cache
         packed = struct.Struct(f"={self._arguments.format}{self._results.format}")
@@ -139,7 +146,7 @@ class LlvmKernel:
             raise OverflowError(f"an argument is no integer of 64 bits: {error}") from error
         status = entry(block)
         if status:
-            raise failure(status)
+            raise self._failure(status)
         return self._results.wrapped(self._unpack(block, self._room), arguments, made)
 
     def _entry(self, flags: tuple[int, ...], layouts: tuple[Layout, ...]) -> Entry:
@@ -161,7 +168,9 @@ class LlvmKernel:
             return emit_module(self._expanded, layouts, _ENTRY, options)
 
         described = (self._described, "".join(layout.value for layout in layouts))
-        loaded = load_module(emit, described, _ENTRY, cache=self._cache)
+        # The code that is called lives as long as the code that calls it.
+        called = {symbol_of(function): c_function(function) for function in self._functions}
+        loaded = load_module(emit, described, _ENTRY, called, cache=self._cache)
         return _SIGNATURE(loaded.address), loaded
 
     def direct(self, arguments: Sequence[object], num_extents: int) -> Direct | None:
@@ -172,7 +181,14 @@ class LlvmKernel:
         _, loaded = self._by_layout[layouts]
         entry = loaded.address, loaded
         func, results = self._arguments.func, self._results
-        return direct_call(func, results, entry, arguments, num_extents, cache=self._cache)
+        explain = self._failure
+        return direct_call(func, results, entry, arguments, num_extents, explain, cache=self._cache)
+
+    def _failure(self, status: int) -> Exception:
+        """Return what a kernel raises for a status."""
+        if status >= FIRST_STATUS:
+            return user_failure(self._functions[status - FIRST_STATUS])
+        return failure(status)
 
     @property
     def cache_counts(self) -> CacheCounts:

@@ -1,4 +1,4 @@
-"""Lowering: copies that nobody changes are left out, and what was copied is read instead.
+"""Shared copies: copies that nobody changes are left out, and what was copied is read instead.
 
 In: a loop function. Out: the same function without arrays that are made as copies, never written,
 not returned, and whose source, a parameter that is never written either, could be read all along.

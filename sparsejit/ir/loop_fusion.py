@@ -1,4 +1,4 @@
-"""Lowering: neighboring parallel loops over one range become one loop.
+"""Loop fusion: neighboring parallel loops over one range become one loop.
 
 In: a loop function. Out: the same function in which a parallel loop that only uses, of what another
 one before it writes, what the same pass has written, goes into that loop. So rows are filled, added
@@ -19,7 +19,6 @@ from sparsejit.ir.loop_walk import (
     expressions,
     map_body,
     memrefs,
-    memrefs_defined,
     memrefs_written,
 )
 from sparsejit.ir.loops import (
@@ -47,7 +46,7 @@ from sparsejit.ir.loops import (
 )
 from sparsejit.ir.ops import BinaryOp
 
-__all__ = ["fuse_loops"]
+__all__ = ["Accesses", "append_loop", "fuse_loops", "view_roots"]
 
 _Key = tuple[str, ...]
 """How an access goes by the loop's variable: ``("row",)``, or the segments on the way."""
@@ -55,11 +54,16 @@ _Key = tuple[str, ...]
 
 def fuse_loops(func: LoopFunc) -> LoopFunc:
     """Return ``func`` with loops fused where that is right."""
+    return replace(func, body=_fused(func.body, view_roots(func)))
+
+
+def view_roots(func: LoopFunc) -> dict[str, str]:
+    """Return, of each view, the allocation or parameter whose memory it shows."""
     roots: dict[str, str] = {}
     for stmt in all_statements(func.body):
         if isinstance(stmt, View):
             roots[stmt.memref.name] = roots.get(stmt.source.name, stmt.source.name)
-    return replace(func, body=_fused(func.body, roots))
+    return roots
 
 
 def _fused(body: Sequence[Stmt], roots: Mapping[str, str]) -> tuple[Stmt, ...]:
@@ -69,7 +73,7 @@ def _fused(body: Sequence[Stmt], roots: Mapping[str, str]) -> tuple[Stmt, ...]:
         match stmt:
             case For():
                 stmt = replace(stmt, body=_fused(stmt.body, roots))
-                _append_loop(made, stmt, roots)
+                append_loop(made, stmt, roots)
             case While():
                 made.append(replace(stmt, body=_fused(stmt.body, roots)))
             case If():
@@ -80,8 +84,11 @@ def _fused(body: Sequence[Stmt], roots: Mapping[str, str]) -> tuple[Stmt, ...]:
     return tuple(made)
 
 
-def _append_loop(made: list[Stmt], loop: For, roots: Mapping[str, str]) -> None:
-    """Append a loop to a block, or put it into the last loop of the block."""
+def append_loop(made: list[Stmt], loop: For, roots: Mapping[str, str]) -> str | None:
+    """Append a loop to a block, or put it into the last loop of the block, if it may.
+
+    Returns the variable of the loop that it was put into, else None. ``roots`` are those of views.
+    """
     for place in range(len(made) - 1, -1, -1):
         stmt = made[place]
         if isinstance(stmt, For):
@@ -92,10 +99,11 @@ def _append_loop(made: list[Stmt], loop: For, roots: Mapping[str, str]) -> None:
             before, after = split
             renamed = _renamed(loop.body, loop.var, stmt.var)
             made[place:] = [*before, replace(stmt, body=(*stmt.body, *renamed)), *after]
-            return
+            return stmt.var.name
         if not isinstance(stmt, Alloc | Copy | Let | Dealloc):
             break
     made.append(loop)
+    return None
 
 
 def _renamed(body: Sequence[Stmt], old: Var, new: Var) -> tuple[Stmt, ...]:
@@ -175,7 +183,7 @@ def _may_fuse(first: For, second: For, roots: Mapping[str, str]) -> bool:
         return False
     found: dict[str, _Key] = {}
     for loop in (first, second):
-        accesses = _Accesses(loop, roots, written)
+        accesses = Accesses(loop, roots, written)
         if not accesses.are_known:
             return False
         for root, key in accesses.found:
@@ -192,8 +200,8 @@ def _bounds_read(loop: For, written: set[str], roots: Mapping[str, str]) -> bool
     )
 
 
-class _Accesses:
-    """How one loop accesses the arrays that are written: ``found`` pairs of array and key.
+class Accesses:
+    """How one loop accesses the arrays ``written``: ``found`` are pairs of array and key.
 
     ``are_known`` is false where an access may meet that of another pass, or where the loop does
     what cannot be said in accesses.
@@ -225,9 +233,10 @@ class _Accesses:
                     self._keys[var.name] = key
             case Assign(var):
                 self.are_known &= var.name in self._variables
-            case Alloc() | Dealloc():
-                self._local.update(memref.name for memref in memrefs_defined(stmt))
-                self.are_known &= all(memref.name in self._local for memref in memrefs(stmt))
+            case Alloc(memref):
+                self._local.add(memref.name)
+            case Dealloc(memref):
+                self.are_known &= memref.name in self._local
             case Store(memref, indices):
                 self._access(memref, indices)
             case _:
