@@ -16,6 +16,9 @@ from sparsejit.tensors._interop import Check as Check
 from sparsejit.tensors._interop import describe as describe
 from sparsejit.tensors._interop import operand_of as operand_of
 from sparsejit.tensors._operand import Operand as Operand
+from sparsejit.tensors._ready import Ready as Ready
+from sparsejit.tensors._ready import ready_of as ready_of
+from sparsejit.tensors._results import Like as Like
 from sparsejit.tensors._results import wrap_result as wrap_result
 from sparsejit.tensors._sparse_tensor import SparseTensor as SparseTensor
 from sparsejit.tensors._sparse_tensor import install_convert as install_convert
@@ -28,7 +31,9 @@ from sparsejit.tensors._values import ValuePlan as ValuePlan
 
 __all__ = [
     "VALUE_TYPES",
+    "Like",
     "Operand",
+    "Ready",
     "SparseTensor",
     "Structure",
     "ValuePlan",
@@ -42,6 +47,7 @@ __all__ = [
     "join_buffers",
     "operand_of",
     "prune",
+    "ready_of",
     "scipy_index_dtype",
     "split_buffers",
     "to_device",

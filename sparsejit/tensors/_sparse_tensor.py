@@ -23,6 +23,7 @@ from sparsejit.tensors._text import tensor_text
 
 if TYPE_CHECKING:
     from sparsejit.tensors._operand import Operand
+    from sparsejit.tensors._ready import Ready
     from sparsejit.tensors._records import Settled
 
 __all__ = [
@@ -72,6 +73,8 @@ class SparseTensor:
         "_structure",
         "_values",
         "operand",
+        "ready",
+        "seen",
         "settled",
     )
 
@@ -81,6 +84,8 @@ class SparseTensor:
     _nse: int | None
     settled: Settled | None  # what `describe` remembers: the structure in canonical order,
     operand: Operand | None  # and the operand itself where it shares the buffers
+    ready: Ready | None  # and what calls take of that
+    seen: tuple[tuple[Any, ...], ...]  # the buffers' dtypes, extents and strides then
 
     def __init__(
         self,
@@ -112,6 +117,21 @@ class SparseTensor:
         self._nse = None
         self.settled = None
         self.operand = None
+        self.ready = None
+        self.seen = ()
+
+    def look(self) -> None:
+        """Remember what could be changed of the buffers in their place."""
+        self.seen = self._looks()
+
+    def is_as_seen(self) -> bool:
+        """Whether dtypes, extents and strides of the buffers are as when they were looked at."""
+        return not self.seen or self.seen == self._looks()
+
+    def _looks(self) -> tuple[tuple[Any, ...], ...]:
+        structure = self._structure
+        arrays = (*structure.positions, *structure.coordinates, self._values)
+        return tuple([(a.dtype, a.shape, a.strides) for a in arrays if a is not None])
 
     def __reduce__(self) -> tuple[object, ...]:
         return trusted_tensor, (self._structure, self._values, self._fill_value)
