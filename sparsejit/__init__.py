@@ -3,6 +3,7 @@
 from sparsejit import errors as errors
 from sparsejit.api import Transfer as Transfer
 from sparsejit.api import sparse_jit as sparse_jit
+from sparsejit.convert import converted as _converted
 from sparsejit.formats import BSR as BSR
 from sparsejit.formats import COO as COO
 from sparsejit.formats import CSC as CSC
@@ -22,6 +23,7 @@ from sparsejit.io import write as write
 from sparsejit.tensors import SparseTensor as SparseTensor
 from sparsejit.tensors import asarray as asarray
 from sparsejit.tensors import from_coo as from_coo
+from sparsejit.tensors import install_convert as _install_convert
 from sparsejit.tensors import prune as prune
 from sparsejit.tensors import to_device as to_device
 from sparsejit.trace import all as all
@@ -104,3 +106,5 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+_install_convert(_converted)

@@ -1,22 +1,24 @@
 """Slices, reshapes, concatenations and padding of sparse tensors: entries that move elsewhere.
 
 In: the operation and the buffers of its sources. Out: loops that visit the stored entries of each
-source, compute where they go, collect them in one workspace, sort them and assemble the result.
+source and compute where they go. Where their order allows it they are counted and placed, else
+collected in one workspace, sorted and assembled.
 Nothing is visited that is not stored; stored entries stay, but for fill values that only fill a
 dense level of the source.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import chain
 
 from sparsejit.affine import AffineExpr, AffineMap, Constant, Dim, add, dims_of, identity_map, mul
 from sparsejit.errors import Location, UnsupportedError
 from sparsejit.formats import CSF, LevelKind
 from sparsejit.ir import loops, tensor
 from sparsejit.ir.facts import Fact, FactKind
-from sparsejit.ir.loop_walk import map_body
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Arg, Nothing, ScalarExpr
 from sparsejit.ir.tensor import Generic, Value
@@ -24,6 +26,14 @@ from sparsejit.ir.types import INDEX, IteratorType, TensorType
 from sparsejit.sparsify_and_bufferize import _index as ix
 from sparsejit.sparsify_and_bufferize._buffers import Buffer, NoEntries, SparseBuffer
 from sparsejit.sparsify_and_bufferize._conversion import where_not_fill
+from sparsejit.sparsify_and_bufferize._counting_sink import (
+    Buckets,
+    PlacingSink,
+    TallySink,
+    counted_levels,
+)
+from sparsejit.sparsify_and_bufferize._entry_counts import Bound, count_bound
+from sparsejit.sparsify_and_bufferize._entry_order import Form, prefix_to_sort
 from sparsejit.sparsify_and_bufferize._iteration_graph import LoopOrder, loop_orders
 from sparsejit.sparsify_and_bufferize._kernel import Kernel, State
 from sparsejit.sparsify_and_bufferize._level_space import (
@@ -35,7 +45,7 @@ from sparsejit.sparsify_and_bufferize._level_space import (
 from sparsejit.sparsify_and_bufferize._loop_nest import LoopNest
 from sparsejit.sparsify_and_bufferize._naming import Namer
 from sparsejit.sparsify_and_bufferize._scatter_sink import ScatterSink
-from sparsejit.sparsify_and_bufferize._sinks import Stmts
+from sparsejit.sparsify_and_bufferize._sinks import Sink, Stmts
 
 __all__ = ["Arrangement", "delinearized", "linearized", "rearrange_entries"]
 
@@ -66,22 +76,47 @@ def rearrange_entries(
 
     Raises ``UnsupportedError`` for a result format that cannot be assembled.
     """
-    target = _target(op, result, symbols, namer)
-    statements: list[loops.Stmt] = []
-    orders: list[tuple[int, ...] | None] = []
-    for value, buffer, move in zip(_sources(op), sources, _movers(op, symbols), strict=True):
-        if not isinstance(buffer, NoEntries):
-            made, order = _moved(value, buffer, op, target, move, symbols, namer)
-            statements += made
-            orders.append(order)
-    ordered = _comes_in_order(op, orders)
-    end = target.epilogue_in_order() if ordered else target.epilogue()
+    entered = [
+        _walk(value, buffer, op, move, symbols, namer)
+        for value, buffer, move in zip(_sources(op), sources, _movers(op, symbols), strict=True)
+        if not isinstance(buffer, NoEntries)
+    ]
+    keys = _levels_to_sort(op, [walk.dims for walk in entered])
+    kernel = _target_kernel(op, symbols, namer)
+    statements, how = _collected(kernel, result, op, entered, keys)
     name = op.result.name
     facts = (
         Fact(FactKind.LOOP_ORDER, name, "stored entries"),
-        Fact(FactKind.STORAGE, name, f"entries moved, {'' if ordered else 'sorted and '}assembled"),
+        Fact(FactKind.STORAGE, name, f"entries moved, {how}"),
     )
-    return (*target.prologue(), *statements, *end), facts
+    return statements, facts
+
+
+def _collected(
+    kernel: Kernel, result: SparseBuffer, op: Arrangement, walks: Sequence[_Walk], keys: int
+) -> tuple[Stmts, str]:
+    """Return the statements that collect the entries of all walks in the result, and how."""
+    bound = _total(op, walks)
+    levels = kernel.space.output.levels
+    if keys <= counted_levels(levels):
+        buckets = Buckets(kernel, result)
+        total = bound.slots if bound is not None and bound.is_exact else None
+        counts = [walk.into(TallySink(kernel, buckets)) for walk in walks]
+        places = [walk.into(PlacingSink(kernel, buckets)) for walk in walks]
+        statements = (
+            *buckets.opened(),
+            *chain.from_iterable(counts),
+            *buckets.counted(total),
+            *chain.from_iterable(places),
+            *buckets.closed(),
+        )
+        return statements, "counted and placed"
+    target = _Workspace(kernel, result, None, None)
+    target.reserve(bound)
+    moved = chain.from_iterable([walk.into(target) for walk in walks])
+    end = target.epilogue_by(keys)
+    how = "sorted and assembled" if keys else "assembled"
+    return (*target.prologue(), *moved, *end), how
 
 
 def _sources(op: Arrangement) -> tuple[Value, ...]:
@@ -110,10 +145,13 @@ def _visit(
 
 
 class _Workspace(ScatterSink):
-    """A workspace whose entries may turn out to have come in the order of the result."""
+    """A workspace of which it turns out how its entries came."""
 
-    def epilogue_in_order(self) -> Stmts:
-        """Return the epilogue where nothing is to sort."""
+    def epilogue_by(self, keys: int) -> Stmts:
+        """Return the epilogue where entries have to be sorted by so many levels."""
+        self._keys = keys
+        if keys:
+            return self.epilogue()
         self._sorted, self._values, self._kept = self._at, self._entries, self._count
         assemble = loops.Assemble(
             self._result.flat,
@@ -127,13 +165,10 @@ class _Workspace(ScatterSink):
         return self._narrowed(assemble)
 
 
-def _target(
-    op: Arrangement, result: SparseBuffer, symbols: Mapping[int, loops.Expr], namer: Namer
-) -> _Workspace:
-    """The workspace of the result's entries; its loops are the dimensions of the result."""
+def _target_kernel(op: Arrangement, symbols: Mapping[int, loops.Expr], namer: Namer) -> Kernel:
+    """What is known of the result's entries: its loops are the dimensions of the result."""
     nowhere = _visit((), (), op.result, Nothing(op.result.type.dtype), op.location)
-    space = level_space_of(nowhere, Grid({}, {}))
-    return _Workspace(Kernel(nowhere, space, (), symbols, namer), result, None)
+    return Kernel(nowhere, level_space_of(nowhere, Grid({}, {})), (), symbols, namer)
 
 
 class _MovingSink:
@@ -143,9 +178,10 @@ class _MovingSink:
     """
 
     random_access = True
+    concurrent = False
     storage = "moved"
 
-    def __init__(self, kernel: Kernel, target: ScatterSink, move: Mover) -> None:
+    def __init__(self, kernel: Kernel, target: Sink, move: Mover) -> None:
         self._kernel = kernel
         self._target = target
         self._move = move
@@ -183,19 +219,44 @@ class _MovingSink:
         return ()
 
 
-def _moved(
+class _Nowhere(TallySink):
+    """Takes entries and does nothing, to see whether a walk is possible."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+
+    def store(self, state: State, value: loops.Expr, reduce: BinaryOp | None) -> Stmts:
+        return (loops.Let(loops.Var(self._kernel.namer.fresh("seen"), INDEX), ix.index(1)),)
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """A way to visit the entries of one source, and ``dims``, the order in which they are met.
+
+    It is None where that is no order of dimensions.
+    """
+
+    kernel: Kernel
+    order: LoopOrder
+    move: Mover
+    dims: tuple[int, ...] | None
+
+    def into(self, target: Sink) -> Stmts:
+        """Return the loops that hand each entry to ``target``, one after the other."""
+        return LoopNest(
+            self.kernel, self.order, _MovingSink(self.kernel, target, self.move)
+        ).statements()
+
+
+def _walk(
     value: Value,
     buffer: Buffer,
     op: Arrangement,
-    target: ScatterSink,
     move: Mover,
     symbols: Mapping[int, loops.Expr],
     namer: Namer,
-) -> tuple[Stmts, tuple[int, ...] | None]:
-    """Return the loops over the entries of one source, and the order of its dimensions in them.
-
-    The order is None where it is none of dimensions.
-    """
+) -> _Walk:
+    """Return the first way to visit the entries of one source that works."""
     kind = value.type
     levels = kind.format.levels
     drops = kind.is_dense or levels[-1].type.is_full
@@ -208,14 +269,28 @@ def _moved(
     refused: UnsupportedError | None = None
     for space in level_spaces_of(visit):
         for order in loop_orders(space, scattered=True):
-            kernel = Kernel(visit, space, (buffer,), symbols, namer)
+            attempt = Kernel(visit, space, (buffer,), symbols, namer.fork())
             try:
-                nest = LoopNest(kernel, order, _MovingSink(kernel, target, move))
-                return _in_sequence(nest.statements()), _order_of(value, space, order)
+                _Walk(attempt, order, move, None).into(_Nowhere(attempt))
             except UnsupportedError as error:
                 refused = refused or error
+                continue
+            dims = _order_of(value, space, order)
+            return _Walk(Kernel(visit, space, (buffer,), symbols, namer), order, move, dims)
     assert refused is not None
     raise UnsupportedError(refused.what, hint=refused.hint, location=op.location)
+
+
+def _total(op: Arrangement, walks: Sequence[_Walk]) -> Bound | None:
+    """Return how many entries all walks meet at most, None where that is not known."""
+    bounds = [count_bound(walk.kernel) for walk in walks]
+    slots: loops.Expr = ix.index(0)
+    for bound in bounds:
+        if bound is None:
+            return None
+        slots = ix.add(slots, bound.slots)
+    whole = not isinstance(op, tensor.ExtractSlice)
+    return Bound(slots, whole and all(bound is not None and bound.is_exact for bound in bounds))
 
 
 def _order_of(source: Value, space: LevelSpace, order: LoopOrder) -> tuple[int, ...] | None:
@@ -224,29 +299,42 @@ def _order_of(source: Value, space: LevelSpace, order: LoopOrder) -> tuple[int, 
     return order.loops if plain and all(not lvl.type.nonordered for lvl in levels) else None
 
 
-def _comes_in_order(op: Arrangement, orders: Sequence[tuple[int, ...] | None]) -> bool:
-    """Whether all entries are met in the order of the result's levels."""
+def _levels_to_sort(op: Arrangement, orders: Sequence[tuple[int, ...] | None]) -> int:
+    """Return by how many levels of the result the entries of all sources must be sorted."""
     levels = op.result.type.format.levels
-    wanted = tuple(lvl.expr.index for lvl in levels if isinstance(lvl.expr, Dim))
+    wanted = [lvl.expr.index for lvl in levels if isinstance(lvl.expr, Dim)]
     if len(wanted) != len(levels):
-        return False
+        return len(levels)
+    return max((_keys(op, order, wanted) for order in orders), default=0)
+
+
+def _keys(op: Arrangement, order: tuple[int, ...] | None, wanted: Sequence[int]) -> int:
+    """Return by how many levels the entries of one source must be sorted.
+
+    Those of ``op``'s sources come one source after the other: that is an order of its own.
+    """
+    source = (-1, "")
+    if order is None:
+        return len(wanted)
     match op:
-        case tensor.Pad():
-            return all(order == wanted for order in orders)
-        case tensor.Concat(_, sources, axis):
-            rising = len(sources) == 1 or axis == wanted[0]
-            return rising and all(order == wanted for order in orders)
         case tensor.Reshape():
-            rows = all(order == tuple(range(len(order or ()))) for order in orders)
-            return rows and wanted == tuple(range(len(wanted)))
+            plain = (*range(len(order)),)
+            return 0 if order == plain and wanted == sorted(wanted) else len(wanted)
+        case tensor.Pad():
+            return prefix_to_sort([_along(dim) for dim in order], [[_along(d)] for d in wanted])
+        case tensor.Concat(_, _, axis):
+            places = [[{source: Fraction(1)}] * (d == axis) + [_along(d)] for d in wanted]
+            return prefix_to_sort([{source: Fraction(1)}, *map(_along, order)], places)
         case tensor.ExtractSlice():
             kept = [dim for dim in range(len(op.offsets)) if dim not in op.dropped]
-            rising = all(op.strides[d] > 0 or _strided(op, d) is not None for d in kept)
-            seen = tuple(kept[dim] for dim in wanted)
-            return rising and all(
-                order is not None and tuple(d for d in order if d in kept) == seen
-                for order in orders
-            )
+            seen = [kept[dim] for dim in wanted]
+            rising = {d: op.strides[d] > 0 or _strided(op, d) is not None for d in kept}
+            met = [_along(dim) for dim in order if dim in kept]
+            return prefix_to_sort(met, [[_along(dim, rising[dim])] for dim in seen])
+
+
+def _along(dim: int, rising: bool = True) -> Form:
+    return {(dim, ""): Fraction(1 if rising else -1)}
 
 
 def _walked(
@@ -275,15 +363,6 @@ def _strided(op: Arrangement, dim: int) -> AffineExpr | None:
     if [(lvl.expr, lvl.type.kind) for lvl in levels] != [(Dim(dim), LevelKind.DENSE)]:
         return None
     return add(mul(Constant(op.strides[dim]), Dim(dim)), op.offsets[dim])
-
-
-def _in_sequence(statements: Stmts) -> Stmts:
-    """Return the loops so that entries are collected one after the other."""
-
-    def change(stmt: loops.Stmt) -> Iterable[loops.Stmt]:
-        return (replace(stmt, parallel=False) if isinstance(stmt, loops.For) else stmt,)
-
-    return map_body(statements, change_stmt=change)
 
 
 # ---------------------------------------------------------------- where entries go

@@ -8,7 +8,9 @@ object. ``SparseTensor`` holds any format.
 from sparsejit.tensors._asarray import asarray as asarray
 from sparsejit.tensors._asarray import prune as prune
 from sparsejit.tensors._asarray import to_device as to_device
+from sparsejit.tensors._canonical import canonical_format as canonical_format
 from sparsejit.tensors._concrete import concrete as concrete
+from sparsejit.tensors._convert import fitted as fitted
 from sparsejit.tensors._create import from_coo as from_coo
 from sparsejit.tensors._create import from_dense as from_dense
 from sparsejit.tensors._dtypes import VALUE_TYPES as VALUE_TYPES
@@ -18,7 +20,10 @@ from sparsejit.tensors._interop import operand_of as operand_of
 from sparsejit.tensors._operand import Operand as Operand
 from sparsejit.tensors._results import wrap_result as wrap_result
 from sparsejit.tensors._sparse_tensor import SparseTensor as SparseTensor
+from sparsejit.tensors._sparse_tensor import convert_in_numpy as convert_in_numpy
+from sparsejit.tensors._sparse_tensor import host_tensor as host_tensor
 from sparsejit.tensors._sparse_tensor import install_convert as install_convert
+from sparsejit.tensors._sparse_tensor import trusted_tensor as trusted_tensor
 from sparsejit.tensors._storage import Structure as Structure
 from sparsejit.tensors._storage import buffer_names as buffer_names
 from sparsejit.tensors._storage import join_buffers as join_buffers
@@ -34,10 +39,14 @@ __all__ = [
     "ValuePlan",
     "asarray",
     "buffer_names",
+    "canonical_format",
     "concrete",
+    "convert_in_numpy",
     "describe",
+    "fitted",
     "from_coo",
     "from_dense",
+    "host_tensor",
     "install_convert",
     "join_buffers",
     "operand_of",
@@ -45,5 +54,6 @@ __all__ = [
     "scipy_index_dtype",
     "split_buffers",
     "to_device",
+    "trusted_tensor",
     "wrap_result",
 ]

@@ -18,7 +18,7 @@ from sparsejit.backends.llvm._arrays import Layout
 from sparsejit.backends.llvm._module import OBJECT_HEAD, owned_roots, preallocated, result_roots
 from sparsejit.errors import TensorTypeError
 from sparsejit.ir.fold import numpy_dtype
-from sparsejit.ir.loops import Binary, Expr, Lit, LoopFunc, Memref, Var
+from sparsejit.ir.loops import Binary, DimOf, Expr, Lit, LoopFunc, Memref, Var
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.types import DType
 
@@ -283,6 +283,9 @@ def _evaluator(expr: Expr, params: dict[str, int]) -> Callable[[Sequence[Any]], 
         case Var(name, _):
             place = params[name]
             return lambda arguments: int(arguments[place])
+        case DimOf(memref, axis):
+            place = params[memref.name]
+            return lambda arguments: int(arguments[place].shape[axis])
         case Lit(const):
             assert isinstance(const.value, int)
             number = const.value
