@@ -92,6 +92,8 @@ class ScatterSink:
         return (*allocs, loops.Let(self._count, ix.index(0), mutable=True))
 
     def epilogue(self) -> Stmts:
+        if self._combine is None and not self._keys:
+            return self._assembled_as_met()
         gathered = (*self._sorted, self._values)
         assemble = loops.Assemble(
             self._result.flat,
@@ -116,6 +118,20 @@ class ScatterSink:
             *self._started(),
             *self._narrowed(assemble),
         )
+
+    def _assembled_as_met(self) -> Stmts:
+        """Return the epilogue where entries came in order."""
+        self._sorted, self._values, self._kept = self._at, self._entries, self._count
+        assemble = loops.Assemble(
+            self._result.flat,
+            self._result.format,
+            self._extents,
+            self._at,
+            self._entries,
+            self._count,
+            self._kernel.fill,
+        )
+        return (*self._unshifted(), *self._narrowed(assemble))
 
     def _shift(self, level: LevelAccess) -> loops.Expr:
         """What is added to a coordinate while entries are sorted: diagonals may be negative."""

@@ -150,19 +150,7 @@ class _Workspace(ScatterSink):
     def epilogue_by(self, keys: int) -> Stmts:
         """Return the epilogue where entries have to be sorted by so many levels."""
         self._keys = keys
-        if keys:
-            return self.epilogue()
-        self._sorted, self._values, self._kept = self._at, self._entries, self._count
-        assemble = loops.Assemble(
-            self._result.flat,
-            self._result.format,
-            self._extents,
-            self._at,
-            self._entries,
-            self._count,
-            self._kernel.fill,
-        )
-        return self._narrowed(assemble)
+        return self.epilogue()
 
 
 def _target_kernel(op: Arrangement, symbols: Mapping[int, loops.Expr], namer: Namer) -> Kernel:
