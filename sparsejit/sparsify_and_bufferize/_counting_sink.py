@@ -1,9 +1,11 @@
 """Sparse results in another order than entries are met: count them, add up, put each in its place.
 
 The loops run twice. First they count the children of each parent; the sums of the counts are the
-positions; then each entry goes to the next free slot of its parent. It takes time linear in entries
-and parents, and no memory but the result's. Entries of one parent stay in the order in which they
-were met, so that has to be the right one. Source: Gustavson's transposition; a counting sort.
+positions; then each entry goes to the next free slot of its parent, from the front or from the
+back. It takes time linear in entries and parents. Entries of one parent stay in the order in which
+they were met, or its reverse, so that has to be the right one. Where dense levels come last, a child
+is a block, and entries of one block are met one after the other. Source: Gustavson's transposition;
+a counting sort.
 """
 
 from __future__ import annotations
@@ -34,6 +36,8 @@ __all__ = [
     "counted_parents",
 ]
 
+_ADD = BinaryOp.ADD
+
 
 def counted_levels(levels: tuple[LevelAccess, ...]) -> int:
     """Return ``counted_parents``, or -1 where entries cannot be counted and placed."""
@@ -46,14 +50,16 @@ def counted_levels(levels: tuple[LevelAccess, ...]) -> int:
 def counted_parents(levels: tuple[LevelAccess, ...]) -> int:
     """Return how many full levels come first in a result that can be counted and placed.
 
-    After them comes one compressed level with the singletons that go with it, and no more. Raises
-    ``UnsupportedError`` for other levels.
+    After them comes one compressed level, with the singletons that go with it or with dense levels
+    below it, and no more. Raises ``UnsupportedError`` for other levels.
     """
     full = next((n for n, lvl in enumerate(levels) if not lvl.type.is_full), len(levels))
     parents, stored = levels[:full], levels[full:]
     kinds = [lvl.type.kind for lvl in stored]
     dense = all(lvl.type.kind is LevelKind.DENSE and not lvl.is_diagonal for lvl in parents)
-    run = kinds[:1] == [LevelKind.COMPRESSED] and set(kinds[1:]) <= {LevelKind.SINGLETON}
+    run = kinds[:1] == [LevelKind.COMPRESSED] and (
+        set(kinds[1:]) <= {LevelKind.SINGLETON} or set(kinds[1:]) <= {LevelKind.DENSE}
+    )
     if not (parents and dense and run):
         raise UnsupportedError("entries are placed under dense levels only, into one level")
     return full
@@ -62,7 +68,7 @@ def counted_parents(levels: tuple[LevelAccess, ...]) -> int:
 class Buckets:
     """The result's arrays: positions count first, and then say where the next entry goes."""
 
-    def __init__(self, kernel: Kernel, result: SparseBuffer) -> None:
+    def __init__(self, kernel: Kernel, result: SparseBuffer, *, backward: bool = False) -> None:
         self._kernel = kernel
         self._levels = kernel.space.output.levels
         self._full = counted_parents(self._levels)
@@ -71,6 +77,11 @@ class Buckets:
         assert pos is not None
         self._pos = pos
         self._one = loops.Lit(Const(1, pos.dtype))
+        self._backward = backward
+        below = self._levels[self._full + 1 :]
+        self._block = below if below and below[0].type.is_full else ()
+        name = result.values.name.removesuffix("_vals")
+        self._lasts = loops.Memref(kernel.namer.fresh(f"{name}_lasts"), INDEX, 1)
 
     @property
     def _parents(self) -> loops.Expr:
@@ -89,50 +100,98 @@ class Buckets:
     def opened(self) -> Stmts:
         """Return what comes before anything is counted."""
         extent = ix.add(self._parents, ix.index(1))
-        return (loops.Alloc(self._pos, (extent,), Const(0, self._pos.dtype)),)
+        made: Stmts = (loops.Alloc(self._pos, (extent,), Const(0, self._pos.dtype)),)
+        if self._block:
+            made += (loops.Alloc(self._lasts, (self._parents,), Const(-1, INDEX)),)
+        return made
 
     def count(self, state: State) -> Stmts:
-        """Return what counts the entry at ``state``."""
-        after = ix.add(self._parent(state), ix.index(1))
-        return (loops.Store(self._pos, (after,), self._one, BinaryOp.ADD),)
+        """Return what counts the entry at ``state``: in the place after its parent's, or there."""
+        parent = self._parent(state)
+        place = parent if self._backward else ix.add(parent, ix.index(1))
+        return self._if_new(state, parent, (loops.Store(self._pos, (place,), self._one, _ADD),))
+
+    def _if_new(self, state: State, parent: loops.Expr, then: Stmts) -> Stmts:
+        """Return what does ``then`` for the first entry of a block."""
+        if not self._block:
+            return then
+        here = self._kernel.at(self._levels[self._full].expr, state)
+        known = ix.equal(loops.Load(self._lasts, (parent,)), here)
+        return (loops.If(known, (), (*then, loops.Store(self._lasts, (parent,), here))),)
 
     def counted(self, total: loops.Expr | None = None) -> Stmts:
         """Return what comes between counting and placing; ``total`` is the count if known."""
         made: list[loops.Stmt] = [loops.Scan(self._pos, loops.ScanOp.SUM)]
-        if total is None:
+        if total is None or self._block:
             name = self._kernel.namer.fresh(f"{self.result.values.name}_count")
             total = loops.Var(name, INDEX)
             made.append(loops.Let(total, ix.as_index(loops.Load(self._pos, (self._parents,)))))
-        made_before: set[str] = set()
-        for number in range(self._full, len(self._levels)):
-            memref, column = coordinates_of(self.result, number)
-            columns = ix.index(len(self._levels) - self._full)
-            if memref.name not in made_before:
-                extents = (total,) if column is None else (total, columns)
-                made.append(loops.Alloc(memref, extents))
-                made_before.add(memref.name)
-        return (*made, loops.Alloc(self.result.values, (total,)))
+        columns = ix.index(len(self._levels) - self._full)
+        memrefs = [coordinates_of(self.result, number) for number in self._stored]
+        for memref, column in dict.fromkeys((memref, column or 0) for memref, column in memrefs):
+            if column == 0:
+                made.append(loops.Alloc(memref, (total, columns)[: memref.rank]))
+        if not self._block:
+            return (*made, loops.Alloc(self.result.values, (total,)))
+        slots = total
+        for level in self._block:
+            slots = ix.multiply(slots, self._kernel.extent(level.size))
+        place = loops.Var(self._kernel.namer.fresh("f"), INDEX)
+        forget = loops.Store(self._lasts, (place,), ix.index(-1))
+        return (
+            *made,
+            loops.Alloc(self.result.values, (slots,), self._kernel.fill),
+            loops.For(place, ix.index(0), self._parents, (forget,), parallel=True),
+        )
+
+    @property
+    def _stored(self) -> range:
+        """The levels with coordinates."""
+        return range(self._full, len(self._levels) - len(self._block))
 
     def place(self, state: State, value: loops.Expr) -> Stmts:
         """Return what puts the entry at ``state`` in its place."""
         fresh = self._kernel.namer.fresh
         slot, parent = loops.Var(fresh("q"), INDEX), loops.Var(fresh("parent"), INDEX)
-        made: list[loops.Stmt] = [
+        values = self.result.values
+        opened = (*self._next(slot, parent), *self._coordinates(state, slot))
+        if not self._backward:
+            opened += (loops.Store(self._pos, (parent,), self._one, _ADD),)
+        at: loops.Expr = slot
+        if self._block:
+            at = ix.as_index(loops.Load(self._pos, (parent,)))
+            at = at if self._backward else ix.subtract(at, ix.index(1))
+            for level in self._block:
+                inside = self._kernel.at(level.expr, state)
+                at = ix.add(ix.multiply(at, self._kernel.extent(level.size)), inside)
+        return (
             loops.Let(parent, self._parent(state)),
-            loops.Let(slot, ix.as_index(loops.Load(self._pos, (parent,)))),
-        ]
-        for number in range(self._full, len(self._levels)):
+            *self._if_new(state, parent, opened),
+            loops.Store(values, (at,), narrowed(value, values.dtype)),
+        )
+
+    def _next(self, slot: loops.Var, parent: loops.Var) -> Stmts:
+        """Return what takes the next free slot of a parent."""
+        free = ix.as_index(loops.Load(self._pos, (parent,)))
+        if not self._backward:
+            return (loops.Let(slot, free),)
+        taken = loops.Store(self._pos, (parent,), narrowed(slot, self._pos.dtype))
+        return (loops.Let(slot, ix.subtract(free, ix.index(1))), taken)
+
+    def _coordinates(self, state: State, slot: loops.Var) -> Stmts:
+        made: list[loops.Stmt] = []
+        for number in self._stored:
             memref, column = coordinates_of(self.result, number)
             at = (slot,) if column is None else (slot, ix.index(column))
             coordinate = self._kernel.at(self._levels[number].expr, state)
             made.append(loops.Store(memref, at, narrowed(coordinate, memref.dtype)))
-        values = self.result.values
-        made.append(loops.Store(values, (slot,), narrowed(value, values.dtype)))
-        made.append(loops.Store(self._pos, (parent,), self._one, BinaryOp.ADD))
         return tuple(made)
 
     def closed(self) -> Stmts:
         """Return what makes positions of ends: each is the end of the parent before."""
+        freed = (loops.Dealloc(self._lasts),) if self._block else ()
+        if self._backward:
+            return freed
         fresh, pos = self._kernel.namer.fresh, self._pos
         start, end = loops.Var(fresh("start"), pos.dtype), loops.Var(fresh("end"), pos.dtype)
         place = loops.Var(fresh("f"), INDEX)
@@ -144,7 +203,7 @@ class Buckets:
         last = ix.add(self._parents, ix.index(1))
         zero = loops.Lit(Const(0, pos.dtype))
         shift = loops.For(place, ix.index(0), last, body)
-        return (loops.Let(start, zero, mutable=True), shift)
+        return (*freed, loops.Let(start, zero, mutable=True), shift)
 
 
 class _Placed:
@@ -200,10 +259,12 @@ class CountingSink(PlacingSink):
     """The second pass, with the first one before it."""
 
     def __init__(self, kernel: Kernel, order: LoopOrder, result: SparseBuffer) -> None:
-        super().__init__(kernel, Buckets(kernel, result))
         full = counted_parents(kernel.space.output.levels)
-        if kernel.reads_out or order.located or levels_to_sort(kernel.space, order) > full:
+        forward = levels_to_sort(kernel.space, order) <= full
+        backward = not forward and levels_to_sort(kernel.space, order, backward=True) <= full
+        if kernel.reads_out or order.located or not (forward or backward):
             raise UnsupportedError("entries of one parent do not come once and in order")
+        super().__init__(kernel, Buckets(kernel, result, backward=backward))
         self._order = order
 
     def prologue(self) -> Stmts:

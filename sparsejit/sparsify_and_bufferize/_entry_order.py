@@ -23,16 +23,22 @@ Form = Mapping[Atom, Fraction]
 """A linear form of atoms; a sequence of them is a lexicographic order."""
 
 
-def levels_to_sort(space: LevelSpace, order: LoopOrder) -> int:
-    """Return by how many levels of the result the entries that ``order`` meets must be sorted."""
-    levels = [level.expr for level in space.output.levels]
+def levels_to_sort(space: LevelSpace, order: LoopOrder, *, backward: bool = False) -> int:
+    """Return by how many levels of the result the entries that ``order`` meets must be sorted.
+
+    Dense levels that come last hold blocks, and inside one there is no order. ``backward``: the
+    other levels are in decreasing order then.
+    """
+    every = space.output.levels
+    stored = [number for number, level in enumerate(every) if not level.type.is_full]
+    levels = [level.expr for level in every[: max(stored, default=-1) + 1]]
     met = nest_order(space, order)
     blocks = _block_sizes(levels)
     wanted = [_parts(expr, space.loops, blocks or {}) for expr in levels]
     if met is None or blocks is None or None in wanted:
         return len(levels)
     split = [part for form in met for part in _refined(form, blocks)]
-    return prefix_to_sort(split, [forms for forms in wanted if forms is not None])
+    return prefix_to_sort(split, [forms for forms in wanted if forms is not None], backward)
 
 
 def nest_order(space: LevelSpace, order: LoopOrder) -> list[Form] | None:
@@ -43,19 +49,26 @@ def nest_order(space: LevelSpace, order: LoopOrder) -> list[Form] | None:
     return [{(loop, ""): Fraction(1)} for loop in order.loops]
 
 
-def prefix_to_sort(met: Sequence[Form], levels: Sequence[Sequence[Form]]) -> int:
+def prefix_to_sort(
+    met: Sequence[Form], levels: Sequence[Sequence[Form]], backward: bool = False
+) -> int:
     """Return the least number of ``levels`` to sort by, stably, so that all are in order then."""
     for count in range(len(levels)):
         known: list[tuple[Atom, Form]] = []
         for form in (form for level in levels[:count] for form in level):
             _learn(form, known)
         rest = [form for level in levels[count:] for form in level]
-        if _is_led_by(met, rest, known):
+        if _is_led_by(met, rest, known, backward):
             return count
     return len(levels)
 
 
-def _is_led_by(met: Sequence[Form], wanted: Sequence[Form], known: list[tuple[Atom, Form]]) -> bool:
+def _is_led_by(
+    met: Sequence[Form],
+    wanted: Sequence[Form],
+    known: list[tuple[Atom, Form]],
+    backward: bool,
+) -> bool:
     """Whether entries that agree in what is ``known`` are met in the ``wanted`` order."""
     remaining = list(met)
     for form in wanted:
@@ -70,7 +83,7 @@ def _is_led_by(met: Sequence[Form], wanted: Sequence[Form], known: list[tuple[At
         if found.keys() != target.keys():
             return False
         ratios = {target[atom] / found[atom] for atom in target}
-        if len(ratios) != 1 or min(ratios) < 0:
+        if len(ratios) != 1 or (min(ratios) < 0) != backward:
             return False
         _learn(target, known)
     return True
