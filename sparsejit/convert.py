@@ -2,24 +2,27 @@
 
 In: a ``SparseTensor`` and a format. Out: the same tensor in that format. A conversion is a tensor
 function of one ``Convert``, lowered like any other; its kernels are kept by formats and dtype.
+Where its loops would sort entries and those of two conversions would not, it takes two.
 ``sparsejit`` installs ``converted`` as what ``SparseTensor.convert`` does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from sparsejit.affine import Dim, dims_of
 from sparsejit.backends import Kernel, LlvmBackend
-from sparsejit.formats import Format, LevelKind
+from sparsejit.formats import Format, Level, LevelKind, LevelType
 from sparsejit.ir.build import TensorBuilder
-from sparsejit.ir.fold import constant
-from sparsejit.ir.loops import LoopFunc
+from sparsejit.ir.fold import constant, numpy_dtype
+from sparsejit.ir.loop_walk import all_statements
+from sparsejit.ir.loops import LoopFunc, Sort
 from sparsejit.ir.types import DType
 from sparsejit.pipeline import default_pipeline
 from sparsejit.tensors import (
@@ -29,6 +32,7 @@ from sparsejit.tensors import (
     concrete,
     convert_in_numpy,
     describe,
+    drops_fill,
     fitted,
     host_tensor,
     split_buffers,
@@ -129,14 +133,15 @@ def _width(operand: Operand, target: Format) -> int:
 
 
 def _run(operand: Operand, pair: _Pair, host: SparseTensor, target: Format) -> SparseTensor:
-    kernel = _kernel(pair)
+    arrays: Sequence[Any] = _buffers(operand)
+    route = _route(pair, operand.shape, operand.values.size)
     _known.add(pair)
     try:
-        made = kernel([*operand.shape, *_buffers(operand)])
+        for step in route:
+            arrays = _kernel(step)([*operand.shape, *arrays])
     except ValueError:
         # A level has too few slots: NumPy's way says for which entry.
         return convert_in_numpy(host, target)
-    arrays: Sequence[Any] = made
     structure, values = split_buffers(pair.target, operand.shape, arrays)
     return trusted_tensor(*fitted(structure, values.reshape(-1), target), host.fill_value)
 
@@ -147,20 +152,76 @@ def _buffers(operand: Operand) -> tuple[Any, ...]:
     return operand.buffers
 
 
-_known: set[_Pair] = set()  # pairs whose kernel was compiled: a view of the cache of ``_kernel``
+def _route(pair: _Pair, shape: Sequence[int], slots: int) -> tuple[_Pair, ...]:
+    """Return the steps of a conversion: two where that sorts nothing and no extent forbids it."""
+    between = _between(pair)
+    if between is None:
+        return (pair,)
+    (dense,) = dims_of(between.levels[0].expr)
+    if shape[dense] > 4 * slots + 1024:
+        return (pair,)
+    return replace(pair, target=between), replace(pair, source=between)
+
+
+@lru_cache(maxsize=1024)
+def _between(pair: _Pair) -> Format | None:
+    """Return a format to go by where a conversion sorts its entries and two others would not."""
+    if not _sorts(pair):
+        return None
+    drops = drops_fill(pair.source, pair.target)
+    for fmt in _dense_first(pair.target):
+        steps = replace(pair, target=fmt), replace(pair, source=fmt)
+        if drops_fill(pair.source, fmt) == drops and not any(map(_sorts, steps)):
+            return fmt
+    return None
+
+
+def _dense_first(target: Format) -> Iterator[Format]:
+    """Yield formats of one dense level and the other dimensions compressed, in one run.
+
+    The first has the order of ``target``, the second begins with its second dimension: blocks are
+    put together from that one.
+    """
+    exprs = [dims_of(level.expr) for level in target.levels]
+    if target.ndim < 2 or any(len(dims) != 1 for dims in exprs):
+        return
+    order = list(dict.fromkeys(dim for dims in exprs for dim in dims))
+    run = target.ndim > 2
+    kinds = [LevelType(LevelKind.DENSE), LevelType(LevelKind.COMPRESSED, nonunique=run)]
+    for number in range(2, target.ndim):
+        last = number == target.ndim - 1
+        kinds.append(LevelType(LevelKind.SINGLETON, nonunique=not last, soa=True))
+    for dims in (order, [order[1], order[0], *order[2:]]):
+        levels = tuple(Level(Dim(dim), kind) for dim, kind in zip(dims, kinds, strict=True))
+        yield Format.of(target.ndim, levels, target.pos_width, target.crd_width)
+
+
+def _sorts(pair: _Pair) -> bool:
+    return any(isinstance(stmt, Sort) for stmt in all_statements(_loops(pair).body))
+
+
+_known: set[_Pair] = set()  # pairs whose kernels were compiled: a view of the cache of ``_kernel``
 
 
 @lru_cache(maxsize=1024)
 def _kernel(pair: _Pair) -> Kernel:
     backend = LlvmBackend()
-    return backend.load(backend.emit(loops_of(pair.source, pair.target, pair.dtype, pair.fill)))
+    return backend.load(backend.emit(_loops(pair)))
+
+
+@lru_cache(maxsize=1024)
+def _loops(pair: _Pair) -> LoopFunc:
+    return loops_of(pair.source, pair.target, pair.dtype, pair.fill)
 
 
 def loops_of(source: Format, target: Format, dtype: str, fill: bytes) -> LoopFunc:
-    """Return the loops that convert between formats with concrete index widths."""
+    """Return the loops of a conversion between formats with concrete index widths.
+
+    ``fill`` are the bytes of the fill value, which thus is compared bit by bit.
+    """
     kind = DType(dtype)
     builder = TensorBuilder("convert")
     extents = tuple(f"n{dim}" for dim in range(source.ndim))
-    scalar = np.frombuffer(fill, np.dtype(dtype))[0]
+    scalar = np.frombuffer(fill, numpy_dtype(kind))[0]
     tensor = builder.param("A", extents, kind, source, constant(scalar, kind))
     return default_pipeline().run(builder.finish(builder.convert(tensor, target)))

@@ -3,9 +3,9 @@
 The loops run twice. First they count the children of each parent; the sums of the counts are the
 positions; then each entry goes to the next free slot of its parent, from the front or from the
 back. It takes time linear in entries and parents. Entries of one parent stay in the order in which
-they were met, or its reverse, so that has to be the right one. Where dense levels come last, a child
-is a block, and entries of one block are met one after the other. Source: Gustavson's transposition;
-a counting sort.
+they were met, or its reverse, so that has to be the right one. Where dense levels come last, a
+child is a block, and entries of one block are met one after the other. Source: Gustavson's
+transposition; a counting sort.
 """
 
 from __future__ import annotations

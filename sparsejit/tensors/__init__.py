@@ -10,6 +10,7 @@ from sparsejit.tensors._asarray import prune as prune
 from sparsejit.tensors._asarray import to_device as to_device
 from sparsejit.tensors._canonical import canonical_format as canonical_format
 from sparsejit.tensors._concrete import concrete as concrete
+from sparsejit.tensors._convert import drops_fill as drops_fill
 from sparsejit.tensors._convert import fitted as fitted
 from sparsejit.tensors._create import from_coo as from_coo
 from sparsejit.tensors._create import from_dense as from_dense
@@ -43,6 +44,7 @@ __all__ = [
     "concrete",
     "convert_in_numpy",
     "describe",
+    "drops_fill",
     "fitted",
     "from_coo",
     "from_dense",

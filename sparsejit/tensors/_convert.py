@@ -16,7 +16,7 @@ from sparsejit.tensors._dense import plain_dense_view, stored_entries, stored_fr
 from sparsejit.tensors._dtypes import is_fill
 from sparsejit.tensors._storage import Array, Structure, last_stored
 
-__all__ = ["converted", "fitted"]
+__all__ = ["converted", "drops_fill", "fitted"]
 
 
 def converted(
@@ -32,7 +32,7 @@ def converted(
         return stored_from_dense(view, fmt, fill)
     entries = entries_of(structure)
     coords, found = entries.coords, values[entries.slots]
-    if _drops_fill(structure.format, fmt):
+    if drops_fill(structure.format, fmt):
         kept = ~is_fill(found, fill)
         coords, found = tuple(column[kept] for column in coords), found[kept]
     return stored_entries(fmt, structure.shape, coords, found, fill)
@@ -47,7 +47,7 @@ def fitted(structure: Structure, values: Array, fmt: Format) -> tuple[Structure,
     return with_index_types(named), values
 
 
-def _drops_fill(source: Format, target: Format) -> bool:
+def drops_fill(source: Format, target: Format) -> bool:
     """Whether a dimension of the innermost dense levels of ``source`` is sparse in ``target``."""
     filled = source.levels[last_stored(source) + 1 :]
     filled_dims = {dim for level in filled for dim in dims_of(level.expr)}
