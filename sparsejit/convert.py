@@ -2,7 +2,7 @@
 
 In: a ``SparseTensor`` and a format. Out: the same tensor in that format. A conversion is a tensor
 function of one ``Convert``, lowered like any other; its kernels are kept by formats and dtype.
-Where its loops would sort entries and those of two conversions would not, it takes two.
+Where its loops would sort entries, and those over other formats would not, it goes by these.
 ``sparsejit`` installs ``converted`` as what ``SparseTensor.convert`` does.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -153,26 +154,34 @@ def _buffers(operand: Operand) -> tuple[Any, ...]:
 
 
 def _route(pair: _Pair, shape: Sequence[int], slots: int) -> tuple[_Pair, ...]:
-    """Return the steps of a conversion: two where that sorts nothing and no extent forbids it."""
-    between = _between(pair)
-    if between is None:
+    """Return the steps of a conversion: several where these sort nothing and no extent forbids it.
+
+    Each format on the way has one dense level, which must not be much longer than the entries.
+    """
+    between = _between(pair) or ()
+    dense = [dim for fmt in between for dim in dims_of(fmt.levels[0].expr)]
+    if any(shape[dim] > 4 * slots + 1024 for dim in dense):
         return (pair,)
-    (dense,) = dims_of(between.levels[0].expr)
-    if shape[dense] > 4 * slots + 1024:
-        return (pair,)
-    return replace(pair, target=between), replace(pair, source=between)
+    formats = (pair.source, *between, pair.target)
+    return tuple(replace(pair, source=one, target=other) for one, other in pairwise(formats))
 
 
 @lru_cache(maxsize=1024)
-def _between(pair: _Pair) -> Format | None:
-    """Return a format to go by where a conversion sorts its entries and two others would not."""
+def _between(pair: _Pair, depth: int = 2) -> tuple[Format, ...] | None:
+    """Return at most ``depth`` formats to go by so that no step sorts, None where there are none.
+
+    There are none on the way of a conversion that sorts nothing anyway.
+    """
     if not _sorts(pair):
-        return None
+        return ()
     drops = drops_fill(pair.source, pair.target)
-    for fmt in _dense_first(pair.target):
-        steps = replace(pair, target=fmt), replace(pair, source=fmt)
-        if drops_fill(pair.source, fmt) == drops and not any(map(_sorts, steps)):
-            return fmt
+    for fmt in _dense_first(pair.target) if depth else ():
+        first, rest = replace(pair, target=fmt), replace(pair, source=fmt)
+        if fmt == pair.source or drops_fill(pair.source, fmt) != drops or _sorts(first):
+            continue
+        others = _between(rest, depth - 1)
+        if others is not None:
+            return (fmt, *others)
     return None
 
 
