@@ -19,6 +19,7 @@ import numpy as np
 
 from sparsejit.affine import Dim, dims_of
 from sparsejit.backends import Kernel, LlvmBackend
+from sparsejit.errors import UnsupportedError
 from sparsejit.formats import Format, Level, LevelKind, LevelType
 from sparsejit.ir.build import TensorBuilder
 from sparsejit.ir.fold import constant, numpy_dtype
@@ -74,7 +75,7 @@ def converted(tensor: SparseTensor, format: Format) -> SparseTensor:
     3
     """
     host = host_tensor(tensor)
-    if not has_kernel(host.format, format):
+    if not _may_have_kernel(host.format, format):
         return convert_in_numpy(host, format)
     operand = _operand(host)
     pair = _pair(operand, format)
@@ -82,6 +83,8 @@ def converted(tensor: SparseTensor, format: Format) -> SparseTensor:
         seen = _seen.get(pair, 0) + host.values.size
         if seen <= WORTH_COMPILING:
             _seen[pair] = seen
+            return convert_in_numpy(host, format)
+        if not has_kernel(host.format, format):
             return convert_in_numpy(host, format)
     return _run(operand, pair, host, format)
 
@@ -97,18 +100,44 @@ def converted_by_kernel(tensor: SparseTensor, format: Format) -> SparseTensor:
 
 
 def has_kernel(source: Format, target: Format) -> bool:
-    """Whether a conversion is lowered to loops: where batch levels do not keep it from that.
+    """Whether a conversion is lowered to loops.
 
-    Batches of a target have arrays of one length, which is known after all entries were counted;
-    of a source, loops cannot tell where the used slots of padded rows end.
+    Not where batch levels keep it from that: batches of a target have arrays of one length, which
+    is known after all entries were counted, and of a source, loops cannot tell where the used slots
+    of padded rows end. Nor where a source or target keeps the coordinates of several levels in one
+    array and has levels below these. Nor where the stage refuses, as it does for some formats with
+    diagonals in an order of their own.
 
     >>> from sparsejit.formats import CSR, Batched, Dense
     >>> has_kernel(Dense(3), Batched(CSR)), has_kernel(Batched(CSR), Dense(3))
     (False, True)
     """
+    return _may_have_kernel(source, target) and _is_lowered(source, target)
+
+
+def _may_have_kernel(source: Format, target: Format) -> bool:
     into, out_of = ({lvl.type.kind for lvl in fmt.levels} for fmt in (target, source))
     stuck = {LevelKind.BATCH, LevelKind.PADDED} <= out_of
-    return source.ndim > 0 and LevelKind.BATCH not in into and not stuck
+    inside = _has_struct_inside(source) or _has_struct_inside(target)
+    return source.ndim > 0 and LevelKind.BATCH not in into and not (stuck or inside)
+
+
+def _has_struct_inside(fmt: Format) -> bool:
+    ends = [(lvl.type, after.type.kind) for lvl, after in pairwise(fmt.levels)]
+    singleton = LevelKind.SINGLETON
+    return any(one.kind is singleton and not one.soa and other is not singleton
+               for one, other in ends)  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def _is_lowered(source: Format, target: Format) -> bool:
+    formats = (canonical_format(fmt) for fmt in (source, target))
+    wide = [fmt if fmt.is_all_full else fmt.with_widths(64, 64) for fmt in formats]
+    try:
+        _loops(_Pair(wide[0], wide[1], "float64", bytes(8)))
+    except UnsupportedError:
+        return False
+    return True
 
 
 def _operand(host: SparseTensor) -> Operand:
