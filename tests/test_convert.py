@@ -254,3 +254,13 @@ def test_concatenation_places_entries(fmt: Format, axis: int) -> None:
     if fmt == CSR:
         text = joined.lower(*(from_dense(x, CSR) for x in (one, other))).text("loops")
         assert "sort" not in text
+
+
+@pytest.mark.parametrize("output", [BSR(2, 3), Format("(i, j) -> (i : compressed, j : dense)")],
+                         ids=str)  # fmt: skip
+def test_sums_into_blocks_meet(output: Format) -> None:
+    """What is added up comes in no order inside a block, and has to meet all the same."""
+    one, other = sampled((6, 6), 1), sampled((6, 6), 2)
+    product = sj.sparse_jit(lambda A, B: sj.einsum("ki,kj->ij", A, B), output=output)
+    result = product(from_dense(one, CSR), from_dense(other, CSR))
+    np.testing.assert_array_equal(result.to_numpy(), one.T @ other)

@@ -23,15 +23,19 @@ Form = Mapping[Atom, Fraction]
 """A linear form of atoms; a sequence of them is a lexicographic order."""
 
 
-def levels_to_sort(space: LevelSpace, order: LoopOrder, *, backward: bool = False) -> int:
+def levels_to_sort(
+    space: LevelSpace, order: LoopOrder, *, backward: bool = False, repeated: bool = False
+) -> int:
     """Return by how many levels of the result the entries that ``order`` meets must be sorted.
 
-    Dense levels that come last hold blocks, and inside one there is no order. ``backward``: the
-    other levels are in decreasing order then.
+    Dense levels that come last hold blocks, and inside one there is no order, unless an element may
+    come ``repeated`` and all that comes for it has to meet. ``backward``: the other levels are in
+    decreasing order then.
     """
     every = space.output.levels
     stored = [number for number, level in enumerate(every) if not level.type.is_full]
-    levels = [level.expr for level in every[: max(stored, default=-1) + 1]]
+    count = len(every) if repeated else max(stored, default=-1) + 1
+    levels = [level.expr for level in every[:count]]
     met = nest_order(space, order)
     blocks = _block_sizes(levels)
     wanted = [_parts(expr, space.loops, blocks or {}) for expr in levels]

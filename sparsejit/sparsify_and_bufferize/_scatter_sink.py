@@ -51,7 +51,7 @@ class ScatterSink:
         self._combine = combine
         self._keys = len(kernel.space.output.levels)
         if order is not None:
-            self._keys = levels_to_sort(kernel.space, order)
+            self._keys = levels_to_sort(kernel.space, order, repeated=combine is not None)
         name = result.values.name.removesuffix("_vals")
         fresh = kernel.namer.fresh
         levels = range(len(kernel.space.output.levels))
