@@ -15,6 +15,7 @@ from sparsejit.ir import loops
 from sparsejit.ir.simplify import simplify_absence
 from sparsejit.sparsify_and_bufferize._buffers import SparseBuffer
 from sparsejit.sparsify_and_bufferize._kernel import Kernel
+from sparsejit.sparsify_and_bufferize._level_space import Grid
 
 __all__ = ["Bound", "always_stores", "count_bound"]
 
@@ -45,8 +46,12 @@ def count_bound(kernel: Kernel) -> Bound | None:
         if {loop for index in access.indices for loop in dims_of(index)} != every:
             continue
         if kernel.outcome(start.without(frozenset({number}))) is None:
-            exact = _has_no_padding(kernel, number) and always_stores(
-                kernel, number, sparse - {number}
+            # Blocks may be padded, and other operands may decide what is stored.
+            alone = kernel.space.grid == Grid({}, {}) and sparse == {number}
+            exact = (
+                alone
+                and _has_no_padding(kernel, number)
+                and always_stores(kernel, number, frozenset())
             )
             return Bound(loops.DimOf(buffer.values, 0), exact)
     return None
