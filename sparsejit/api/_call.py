@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from sparsejit.api._cache_key import argument_spec, operand_token
-from sparsejit.api._captures import Captures, read_captures
+from sparsejit.api._captures import Captures
 from sparsejit.api._checks import check_output_positions, refuse_device_operands
 from sparsejit.api._options import JitOptions
 from sparsejit.api._program import Program, make_program, shape_of
@@ -66,14 +66,12 @@ def described(value: Any, check: Check) -> Operand:
 
 
 def prepare_call(
-    fn: Callable[..., Any],
     bound: Bound,
+    captures: Captures,
     options: JitOptions,
-    receiver: object = None,
     prepared: Mapping[int, Prepared] = MappingProxyType({}),
 ) -> Call:
-    """Read captured names and describe every operand of a call but the ``prepared``, by ``id``."""
-    captures = read_captures(fn, bound.operands, receiver)
+    """Describe every operand of a call but the ``prepared``, by ``id``."""
     objects = tuple(bound.operands.objects)
     operands: list[Operand] = []
     tokens: list[Hashable] = []
@@ -115,7 +113,7 @@ def trace_call(
     arguments = (call.bound.args, call.bound.kwargs, slots)
     traced = trace(with_captures, arguments, {}, specs, TraceOptions(name, options.output))
     _refuse_lost_captures(traced)
-    check_output_positions(options, traced.func)
+    check_output_positions(options, name, traced.result)
     return make_program(traced, pipeline, start, call.operands)
 
 

@@ -23,7 +23,7 @@ from sparsejit.api._static import Identity, is_static, static_token
 from sparsejit.api._substitute import FunctionPlan, ObjectPlan
 from sparsejit.tensors import VALUE_TYPES
 
-__all__ = ["Captures", "read_captures"]
+__all__ = ["Captures", "follows", "names_of", "package_of", "read_captures"]
 
 Chains = tuple[tuple[str, ...], ...]
 """The attributes read from one object: ``("layer", "W")`` for ``model.layer.W``."""
@@ -50,7 +50,7 @@ def read_captures(fn: Callable[..., Any], operands: Operands, receiver: object =
     """
     if not isinstance(fn, types.FunctionType):
         return Captures(None, None, None)
-    reader = _Reader(operands, _package(fn))
+    reader = _Reader(operands, package_of(fn))
     plan, token = reader.function(fn)
     if receiver is None:
         return Captures(plan, None, token)
@@ -58,12 +58,13 @@ def read_captures(fn: Callable[..., Any], operands: Operands, receiver: object =
     return Captures(plan, found, (token, seen))
 
 
-def _package(value: object) -> str:
+def package_of(value: object) -> str:
+    """Return the package in which a function or class was defined."""
     return (getattr(value, "__module__", None) or "").partition(".")[0]
 
 
 @lru_cache(maxsize=4096)
-def _names(code: types.CodeType, root: Root) -> tuple[tuple[str, Chains], ...]:
+def names_of(code: types.CodeType, root: Root) -> tuple[tuple[str, Chains], ...]:
     """Return the names that ``code`` reads from ``root``, each with what is read from it."""
     found: dict[str, list[tuple[str, ...]]] = {}
     for access in accesses(code):
@@ -73,7 +74,7 @@ def _names(code: types.CodeType, root: Root) -> tuple[tuple[str, Chains], ...]:
 
 
 def _receiver_chains(code: types.CodeType) -> Chains:
-    return tuple(chain for _, chains in _names(code, Root.RECEIVER) for chain in chains)
+    return tuple(chain for _, chains in names_of(code, Root.RECEIVER) for chain in chains)
 
 
 class _Reader:
@@ -94,7 +95,7 @@ class _Reader:
         cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
         for root in (Root.GLOBAL, Root.CLOSURE):
             found: dict[str, object] = {}
-            for name, chains in _names(fn.__code__, root):
+            for name, chains in names_of(fn.__code__, root):
                 value = _cell(cells.get(name)) if cells and root is Root.CLOSURE else _ABSENT
                 value = fn.__globals__.get(name, _ABSENT) if root is Root.GLOBAL else value
                 if value is _ABSENT:
@@ -133,9 +134,7 @@ class _Reader:
                 return self.object(value, chains, name)
 
     def _follows(self, value: object) -> bool:
-        if isinstance(value, types.ModuleType):
-            return value.__name__.partition(".")[0] == self.package
-        return _package(value) == self.package
+        return follows(value, self.package)
 
     def _container(self, value: Any, name: str) -> tuple[object, Hashable]:
         if id(value) in self.visiting:
@@ -189,6 +188,13 @@ class _Reader:
         if isinstance(method, types.FunctionType) and self._follows(method):
             for first, rests in _by_first(_receiver_chains(method.__code__)).items():
                 waiting.setdefault(first, []).extend(rests)
+
+
+def follows(value: object, package: str) -> bool:
+    """Whether what a function or module of this package reads is captured as well."""
+    if isinstance(value, types.ModuleType):
+        return value.__name__.partition(".")[0] == package
+    return package_of(value) == package
 
 
 def _is_numeric(array: np.ndarray[Any, Any]) -> bool:

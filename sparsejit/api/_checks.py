@@ -75,15 +75,27 @@ def _conversions(expr: ScalarExpr) -> list[tuple[int, DType]]:
             return []
 
 
-def check_output_positions(options: JitOptions, func: TensorFunc) -> None:
-    """Raise ``ValueError`` where ``output`` names a result that the function does not have."""
+def check_output_positions(options: JitOptions, name: str, result: object) -> None:
+    """Raise ``ValueError`` where ``output`` names a result that the function does not have.
+
+    All that is returned counts, with or without a format: arrays, some of them twice, and numbers.
+    """
     if not isinstance(options.output, Mapping):
         return
+    count = _leaf_count(result)
     for position in options.output:
-        if position >= len(func.results):
-            raise ValueError(
-                f"output names result {position}, but {func.name} has {len(func.results)} results"
-            )
+        if position >= count:
+            raise ValueError(f"output names result {position}, but {name} has {count} results")
+
+
+def _leaf_count(tree: object) -> int:
+    match tree:
+        case tuple() | list():
+            return sum(map(_leaf_count, tree))
+        case dict():
+            return sum(map(_leaf_count, tree.values()))
+        case _:
+            return 1
 
 
 def refuse_device_operands(operands: Sequence[Operand], names: Sequence[str]) -> None:

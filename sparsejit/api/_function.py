@@ -15,14 +15,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparsejit.api._call import Call, Prepared, described, prepare_call, trace_call
+from sparsejit.api._captures import Captures, read_captures
 from sparsejit.api._flatten import is_operand
 from sparsejit.api._lowered import Lowered, make_report
 from sparsejit.api._options import JitOptions
 from sparsejit.api._plan import Plan, copied
 from sparsejit.api._program import Compiled, Program, Variant
 from sparsejit.api._reference_call import reference_of
+from sparsejit.api._route import MISSED, LastCall, Route, make_route
+from sparsejit.api._routes import Routes, Tally
 from sparsejit.api._run import run_compiled
-from sparsejit.api._signature import Signature
+from sparsejit.api._signature import Bound, Signature
 from sparsejit.api._target import Target, backend_of, check_num_threads, choose_target, refuse_cuda
 from sparsejit.debug import logger
 from sparsejit.errors import TensorTypeError, VerificationError
@@ -42,16 +45,6 @@ class CacheInfo:
     traces: int
     compiles: int
     hits: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _LastCall:
-    program: Program
-    variant: Variant
-    target: Target
-    operands: tuple[OperandNote, ...]
-    seconds: float
-    was_hit: bool
 
 
 def _host_libraries(options: JitOptions) -> frozenset[str]:
@@ -94,9 +87,9 @@ class CompiledFunction:
         self._is_method = False
         self._programs: dict[Hashable, list[Program]] = {}
         self._lock = threading.RLock()
-        self._counting = threading.Lock()
-        self._traces = self._compiles = self._hits = 0
-        self._last: _LastCall | None = None
+        self._traces = self._compiles = 0
+        self._tally = Tally()
+        self._routes = self.routes()
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -108,25 +101,59 @@ class CompiledFunction:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if is_tracing():
             return self.py_func(*args, **kwargs)
-        return self._run(*self._call(args, kwargs))
+        if not kwargs:
+            found = self._routes.answer(args)
+            if found is not MISSED:
+                return found
+        bound, captures, receiver = self._bound(args, kwargs)
+        tokens, objects = (bound.token, captures.token), bound.operands.objects
+        key = self._routes.key(tokens, objects)
+        found = self._routes.answer_to(key, objects)
+        if found is not MISSED:
+            return found
+        result, route = self._run(prepare_call(bound, captures, self.options), receiver)
+        if route is not None:
+            self._routes.add(self._routes.key(tokens, objects), route)
+            if not kwargs:
+                self._routes.note(args, route)
+        return result
 
-    def call_named(self, named: Mapping[str, Any], prepared: Mapping[int, Prepared]) -> Any:
-        """Call with arguments by name; the objects that are ``prepared`` stay as they are."""
+    def call_named(
+        self, named: Mapping[str, Any], prepared: Mapping[int, Prepared]
+    ) -> tuple[Any, Route | None]:
+        """Call with arguments by name; the objects that are ``prepared`` stay as they are.
+
+        Returns the result, and the route for further calls like this one.
+        """
         first = named.get(self.parameters[0]) if self._is_method and self.parameters else None
         receiver = None if is_operand(first) else first
         bound = self._signature.bind_named(named, is_method=receiver is not None)
-        call = prepare_call(self.py_func, bound, self.options, receiver, prepared)
+        captures = read_captures(self.py_func, bound.operands, receiver)
+        call = prepare_call(bound, captures, self.options, prepared)
         return self._run(call, receiver, prepared)
+
+    def routes(self) -> Routes:
+        """Return new, empty routes; calls by them count as calls of this function."""
+        needs_check = self.options.check == "once"
+        return Routes(self.py_func, self._signature.arity, needs_check, self._tally)
+
+    def _bound(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[Bound, Captures, object]:
+        """Return the bound arguments, what is captured, and the object a method is called on."""
+        receiver = args[0] if self._is_method and args and not is_operand(args[0]) else None
+        bound = self._signature.bind(args, kwargs, is_method=receiver is not None)
+        return bound, read_captures(self.py_func, bound.operands, receiver), receiver
 
     def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Call, object]:
         """Return the call and the object that a method is called on."""
-        receiver = args[0] if self._is_method and args and not is_operand(args[0]) else None
-        bound = self._signature.bind(args, kwargs, is_method=receiver is not None)
-        return prepare_call(self.py_func, bound, self.options, receiver), receiver
+        bound, captures, receiver = self._bound(args, kwargs)
+        return prepare_call(bound, captures, self.options), receiver
 
     def _run(
         self, call: Call, receiver: object, private: Mapping[int, Prepared] | None = None
-    ) -> Any:
+    ) -> tuple[Any, Route | None]:
+        """Return the result of a call, and the route for calls like it."""
         target = choose_target(self.options)
         program, numbers, is_known = self._program(call, receiver, target)
         if target.name == "cuda":
@@ -148,11 +175,15 @@ class CompiledFunction:
         result = run_compiled(program, compiled, numbers, operands, objects, names)
         notes = tuple(map(OperandNote.of, names, operands))
         seconds = time.perf_counter() - start
-        self._last = _LastCall(program, variant, target, notes, seconds, was_hit)
+        last = LastCall(program, variant, target, notes, was_hit)
+        self._tally.last = last, seconds
         if was_hit:
-            with self._counting:
-                self._hits += 1
-        return result
+            self._tally.one_more()
+        if not was_hit:  # most functions that compile are called again, but not all
+            return result, None
+        check = self.options.check
+        route = make_route(last, compiled, numbers, operands, objects, check, private or ())
+        return result, route
 
     def _program(
         self, call: Call, receiver: object, target: Target
@@ -213,21 +244,22 @@ class CompiledFunction:
 
         Raises ``ValueError`` when there was no call.
         """
-        last = self._last
-        if args or kwargs or (last is None and not self.parameters):
+        found = self._tally.last
+        if args or kwargs or (found is None and not self.parameters):
             return self.lower(*args, **kwargs).explain()
-        if last is None:
+        if found is None:
             raise ValueError(
                 f"{self.__name__} has not been called yet: call it, or use explain(*args)"
             )
+        last, seconds = found
         report = make_report(
-            self, last.program, last.variant, last.target, last.operands, last.seconds, last.was_hit
+            self, last.program, last.variant, last.target, last.operands, seconds, last.was_hit
         )
         return explain_text(report)
 
     def cache_info(self) -> CacheInfo:
         """Return how often the function was traced and compiled, and how many calls did neither."""
-        return CacheInfo(self._traces, self._compiles, self._hits)
+        return CacheInfo(self._traces, self._compiles, self._tally.hits)
 
     def bind(self, /, **fixed: Any) -> Plan:
         """Return a plan: this function with some arguments fixed at their present values.

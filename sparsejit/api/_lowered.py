@@ -15,7 +15,6 @@ from sparsejit.debug import TEXT_LEVELS
 from sparsejit.errors import UnsupportedError
 from sparsejit.explain import OperandNote, Report, explain_text
 from sparsejit.ir.loop_printing import print_loops
-from sparsejit.ir.mlir import print_mlir
 from sparsejit.ir.printing import print_tensor
 from sparsejit.runtime.probe import NO_GPU_CODE
 
@@ -75,6 +74,8 @@ class Lowered:
                     f'text("plan") for target {self._target.name!r}', reasons=(self._why_no_plan(),)
                 )
             case "mlir" if "mlir" not in self._stage_texts():
+                from sparsejit.ir.mlir import print_mlir
+
                 return print_mlir(self._program.func)
             case "copies":
                 texts = self._stage_texts()

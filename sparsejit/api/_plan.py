@@ -7,13 +7,17 @@ when they are bound, so their values are those of that moment on every target.
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sparsejit.api._call import Prepared
 from sparsejit.api._flatten import is_array, like_container
+from sparsejit.api._route import MISSED
+from sparsejit.api._routes import Routes
 from sparsejit.tensors import Check
 
 if TYPE_CHECKING:
@@ -28,6 +32,37 @@ class _Fixed:
 
     value: Any
     prepared: dict[int, Prepared]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _State:
+    """The fixed arguments, and the routes for calls with them.
+
+    ``parts`` has, for each parameter, whether it is fixed and its value or the number of the open
+    argument; ``front`` are the values where the fixed parameters come first, else None.
+    """
+
+    fixed: dict[str, _Fixed]
+    routes: Routes
+    parts: tuple[tuple[bool, Any], ...]
+    front: tuple[Any, ...] | None
+
+    @staticmethod
+    def of(function: CompiledFunction, fixed: dict[str, _Fixed]) -> _State:
+        numbers = count()
+        parts = tuple(
+            (True, fixed[name].value) if name in fixed else (False, next(numbers))
+            for name in function.parameters
+        )
+        values = tuple(value for is_fixed, value in parts[: len(fixed)] if is_fixed)
+        front = values if len(values) == len(fixed) else None
+        return _State(fixed, function.routes(), parts, front)
+
+    def merged(self, args: tuple[Any, ...]) -> Sequence[Any]:
+        """Return the values of all parameters."""
+        if self.front is not None:
+            return (*self.front, *args)
+        return [value if is_fixed else args[value] for is_fixed, value in self.parts]
 
 
 class Plan:
@@ -54,33 +89,43 @@ class Plan:
                 f"bind() got an unexpected keyword argument {unknown[0]!r}; the parameters of "
                 f"{function.__name__} are {', '.join(map(repr, function.parameters))}"
             )
-        self._fixed = _fixed(fixed, function.options.check)
+        self._state = _State.of(function, _fixed(fixed, function.options.check))
         self._open = tuple(name for name in function.parameters if name not in fixed)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        state = self._state  # another thread may update it
+        if not kwargs and len(args) == len(self._open):
+            found = state.routes.answer(state.merged(args))
+            if found is not MISSED:
+                return found
         named = dict(zip(self._open, args, strict=False))
         if len(args) > len(self._open):
             raise TypeError(
                 f"the plan takes {len(self._open)} positional arguments, {len(args)} were given"
             )
         for name in kwargs:
-            if name in named or name in self._fixed:
+            if name in named or name in state.fixed:
                 raise TypeError(f"argument {name!r} has a value already")
-        fixed = self._fixed  # another thread may update it
+        fixed = state.fixed
         values = {name: part.value for name, part in fixed.items()}
         prepared = {key: part for whole in fixed.values() for key, part in whole.prepared.items()}
-        return self._function.call_named({**values, **named, **kwargs}, prepared)
+        result, route = self._function.call_named({**values, **named, **kwargs}, prepared)
+        if route is not None and not kwargs and len(args) == len(self._open):
+            state.routes.note(state.merged(args), route)
+        return result
 
     def update(self, /, **fixed: Any) -> None:
         """Replace fixed arguments; their values are copied now.
 
         Raises ``ValueError`` for a name that is not fixed.
         """
+        present = self._state.fixed
         for name in fixed:
-            if name not in self._fixed:
-                choices = ", ".join(map(repr, self._fixed)) or "none"
+            if name not in present:
+                choices = ", ".join(map(repr, present)) or "none"
                 raise ValueError(f"update() of {name!r}, which is not bound; bound are {choices}")
-        self._fixed = {**self._fixed, **_fixed(fixed, self._function.options.check)}
+        changed = _fixed(fixed, self._function.options.check)
+        self._state = _State.of(self._function, {**present, **changed})
 
 
 def _fixed(given: dict[str, Any], check: Check) -> dict[str, _Fixed]:

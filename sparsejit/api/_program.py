@@ -23,7 +23,6 @@ from sparsejit.errors import SparseJitError, UnsupportedError
 from sparsejit.ir.contraction_order import ContractionOrder
 from sparsejit.ir.facts import FactKind
 from sparsejit.ir.loops import LoopFunc, ParamResult
-from sparsejit.ir.mlir import print_mlir
 from sparsejit.ir.tensor import TensorFunc
 from sparsejit.pipeline import Observe, Pipeline
 from sparsejit.tensors import Operand
@@ -172,6 +171,8 @@ def _refuse_generated_code(func: TensorFunc, loops: LoopFunc) -> None:
 
 def mlir_text(func: TensorFunc) -> str:
     """Return the MLIR of a function, or why it has none."""
+    from sparsejit.ir.mlir import print_mlir
+
     try:
         return print_mlir(func)
     except SparseJitError as error:

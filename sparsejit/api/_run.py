@@ -7,9 +7,9 @@ own object where an argument is returned. An exception leaves the caller's array
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 import numpy as np
@@ -19,11 +19,11 @@ from sparsejit.api._aliases import check_assignable, copies_needed
 from sparsejit.api._memory import TOO_LARGE, out_of_memory
 from sparsejit.api._program import Compiled, Program
 from sparsejit.ir.fold import numpy_dtype
-from sparsejit.ir.loops import DenseResult, ParamResult, SparseResult
-from sparsejit.tensors import Operand, buffer_names, scipy_index_dtype, wrap_result
+from sparsejit.ir.loops import DenseResult, ParamResult, Result, SparseResult
+from sparsejit.tensors import Like, Operand, buffer_names, scipy_index_dtype, wrap_result
 from sparsejit.trace import ResultRef
 
-__all__ = ["result_tree", "run_compiled"]
+__all__ = ["ResultRecipe", "result_tree", "run_compiled"]
 
 
 def run_compiled(
@@ -37,15 +37,13 @@ def run_compiled(
     """Run and return the results in the user's structure; ``objects`` are the caller's own."""
     try:
         flat = _kernel_results(program, compiled, numbers, operands, names)
-        like_scipy = any(operand.kind.startswith("scipy") for operand in operands)
-        results = list(_results(compiled, numbers, iter(flat), objects, like_scipy))
+        return ResultRecipe.of(program, compiled, numbers, operands).results(flat, objects)
     except MemoryError as error:
         raise out_of_memory(program.func, numbers, error) from error
     except ValueError as error:
         if not str(error).startswith(TOO_LARGE):
             raise
         raise out_of_memory(program.func, numbers, error) from error
-    return result_tree(program.traced.result, results)
 
 
 def _kernel_results(
@@ -90,40 +88,78 @@ def _unchanged_on_error(written: Sequence[Operand]) -> Iterator[None]:
         raise
 
 
-def _results(
-    compiled: Compiled,
-    numbers: Sequence[int],
-    flat: Iterator[Any],
-    objects: Sequence[object],
-    like_scipy: bool,
-) -> Iterator[Any]:
-    for result in compiled.loops.results:
-        match result:
-            case DenseResult():
-                array = next(flat)
-                yield array if array.ndim else array[()]
-            case SparseResult():
-                yield _sparse(result, numbers, flat, like_scipy)
-            case ParamResult(index):
-                yield objects[index]
-            case _:
-                assert_never(result)
+@dataclass(frozen=True, slots=True, eq=False)
+class ResultRecipe:
+    """How the arrays of a kernel become what the user's function returns."""
+
+    tree: object
+    makers: tuple[Callable[[Iterator[Any], Sequence[object]], Any], ...]
+    is_first_array: bool
+    """Whether the one result is the first array as it is."""
+
+    @staticmethod
+    def of(
+        program: Program, compiled: Compiled, numbers: Sequence[int], operands: Sequence[Operand]
+    ) -> ResultRecipe:
+        """Return the recipe for calls with these extents and kinds of operands."""
+        like_scipy = any(operand.kind.startswith("scipy") for operand in operands)
+        results = compiled.loops.results
+        tree = program.traced.result
+        makers = tuple(_maker(result, numbers, like_scipy) for result in results)
+        is_array = (
+            tree == ResultRef(0)
+            and len(results) == 1
+            and isinstance(results[0], DenseResult)
+            and results[0].memref.rank > 0
+        )
+        return ResultRecipe(tree, makers, is_array)
+
+    def results(self, flat: Sequence[Any], objects: Sequence[object]) -> Any:
+        """Return the results in the user's structure; ``objects`` are the caller's own."""
+        arrays = iter(flat)
+        return result_tree(self.tree, [make(arrays, objects) for make in self.makers])
 
 
-def _sparse(
-    result: SparseResult, numbers: Sequence[int], flat: Iterator[Any], like_scipy: bool
-) -> Any:
+def _maker(
+    result: Result, numbers: Sequence[int], like_scipy: bool
+) -> Callable[[Iterator[Any], Sequence[object]], Any]:
+    match result:
+        case DenseResult():
+            return lambda flat, _: _array_or_scalar(next(flat))
+        case SparseResult():
+            return _sparse_maker(result, numbers, like_scipy)
+        case ParamResult(index):
+            return lambda _, objects: objects[index]
+        case _:
+            assert_never(result)
+
+
+def _array_or_scalar(array: Any) -> Any:
+    return array if array.ndim else array[()]
+
+
+def _sparse_maker(
+    result: SparseResult, numbers: Sequence[int], like_scipy: bool
+) -> Callable[[Iterator[Any], Sequence[object]], Any]:
     shape = tuple(evaluate(extent, numbers) for extent in result.shape)
-    buffers = [next(flat) for _ in result.buffers]
     fmt = result.format
-    # SciPy's rule wants to know what is stored, which is known only now; named widths stay.
-    wanted = scipy_index_dtype(shape, buffers[-1].size)
-    for number, (_, kind) in enumerate(buffer_names(fmt)):
-        width = fmt.pos_width if kind == "positions" else fmt.crd_width
-        if width == 0:
-            buffers[number] = buffers[number].astype(wanted, copy=False)
+    widths = [
+        fmt.pos_width if kind == "positions" else fmt.crd_width for _, kind in buffer_names(fmt)
+    ]
+    count = len(result.buffers)
     fill = np.asarray(result.fill.value).astype(numpy_dtype(result.fill.dtype))[()]
-    return wrap_result(fmt, shape, buffers, fill, "scipy" if like_scipy else "native")
+    like: Like = "scipy" if like_scipy else "native"
+
+    def make(flat: Iterator[Any], _: Sequence[object]) -> Any:
+        buffers = [next(flat) for _ in range(count)]
+        # SciPy's rule wants to know what is stored, which is known only now; named widths stay.
+        wanted = scipy_index_dtype(shape, buffers[-1].size)
+        for number, width in enumerate(widths):
+            if width == 0:
+                buffers[number] = buffers[number].astype(wanted, copy=False)
+        return wrap_result(fmt, shape, buffers, fill, like)
+
+    return make
 
 
 def result_tree(tree: object, results: Sequence[object]) -> Any:

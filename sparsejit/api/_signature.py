@@ -51,6 +51,11 @@ class Signature:
                 f"{fn.__qualname__}; the choices are {', '.join(map(repr, parameters))}"
             )
 
+    @property
+    def arity(self) -> int | None:
+        """How many operands the function takes by position, None where it takes anything else."""
+        return len(self.names) if self._is_plain and not self._static else None
+
     def bind(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], *, is_method: bool = False
     ) -> Bound:

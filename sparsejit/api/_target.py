@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from sparsejit.api._options import JitOptions, wanted_target
-from sparsejit.backends import BACKENDS, Backend, LlvmBackend, NumbaBackend
+from sparsejit.backends import BACKENDS, Backend
+from sparsejit.backends.llvm import LlvmBackend
 from sparsejit.errors import DeviceError, UnsupportedError
 from sparsejit.ir.tensor import TensorFunc
 from sparsejit.ir.user_functions import called_by_tensors
@@ -80,8 +81,11 @@ def backend_of(target: Target, options: JitOptions) -> Backend | None:
         case "interpreter":
             return BACKENDS["interpreter"]
         case "cpu":
-            backend = LlvmBackend if target.engine == "LLVM" else NumbaBackend
-            return backend(reassociate=options.reassociate)
+            if target.engine == "LLVM":
+                return LlvmBackend(reassociate=options.reassociate)
+            from sparsejit.backends.numba_cpu import NumbaBackend
+
+            return NumbaBackend(reassociate=options.reassociate)
         case _:
             return None
 

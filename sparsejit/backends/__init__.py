@@ -5,18 +5,54 @@ Reading order: ``base`` (the protocol), ``python_source`` (one text for interpre
 ``support`` (the library that generated Python calls).
 """
 
-from types import MappingProxyType
+from collections.abc import Iterator, Mapping
 
+from sparsejit.backends.base import MISS as MISS
 from sparsejit.backends.base import Backend as Backend
+from sparsejit.backends.base import DirectCall as DirectCall
+from sparsejit.backends.base import DirectKernel as DirectKernel
 from sparsejit.backends.base import Kernel as Kernel
 from sparsejit.backends.base import KernelSource as KernelSource
-from sparsejit.backends.interpreter import InterpreterBackend
-from sparsejit.backends.llvm import LlvmBackend as LlvmBackend
-from sparsejit.backends.numba_cpu import NumbaBackend as NumbaBackend
 
-__all__ = ["BACKENDS", "Backend", "Kernel", "KernelSource", "LlvmBackend", "NumbaBackend"]
+__all__ = [
+    "BACKENDS",
+    "MISS",
+    "Backend",
+    "DirectCall",
+    "DirectKernel",
+    "Kernel",
+    "KernelSource",
+]
 
-BACKENDS: MappingProxyType[str, Backend] = MappingProxyType(
-    {"interpreter": InterpreterBackend(), "llvm": LlvmBackend(), "numba": NumbaBackend()}
-)
+_NAMES = ("interpreter", "llvm", "numba")
+
+
+class _Backends(Mapping[str, Backend]):
+    """The backends by name; a module is imported when its backend is first asked for."""
+
+    def __getitem__(self, name: str) -> Backend:
+        match name:
+            case "interpreter":
+                from sparsejit.backends.interpreter import InterpreterBackend
+
+                return InterpreterBackend()
+            case "llvm":
+                from sparsejit.backends.llvm import LlvmBackend
+
+                return LlvmBackend()
+            case "numba":
+                from sparsejit.backends.numba_cpu import NumbaBackend
+
+                return NumbaBackend()
+            case _:
+                raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_NAMES)
+
+    def __len__(self) -> int:
+        return len(_NAMES)
+
+
+BACKENDS: Mapping[str, Backend] = _Backends()
 """The backends by name."""

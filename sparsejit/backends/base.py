@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
+
+import numpy as np
 
 from sparsejit.ir.loops import LoopFunc
 from sparsejit.ir.scalar import UserFunction
 
-__all__ = ["Backend", "Kernel", "KernelSource"]
+__all__ = ["MISS", "Backend", "DirectCall", "DirectKernel", "Kernel", "KernelSource"]
+
+MISS: Final = -1
+"""The status of a direct call whose arguments are not like those it was made for."""
 
 
 class KernelSource:
@@ -50,6 +55,54 @@ class Kernel(Protocol):
     """
 
     def __call__(self, arguments: Sequence[object]) -> tuple[object, ...]: ...
+
+
+class DirectCall(Protocol):
+    """A kernel for arguments like those of one call, with nothing left to be looked up.
+
+    ``call(*arguments, *made, *words)`` takes the arguments behind the extents. It compares dtype,
+    flags, extents and strides of each array with what was seen, and returns a status: 0, ``MISS``
+    where something differs (then nothing was touched), or what ``failure`` explains. ``made`` are
+    extents and dtypes of the arrays to be made for results; where ``room`` is not 0, an array of
+    so many 64-bit integers comes last. ``pack[k]`` is None, or what argument k has to go through.
+    """
+
+    @property
+    def call(self) -> Callable[..., int]: ...
+
+    @property
+    def extents(self) -> tuple[Any, ...]: ...
+
+    @property
+    def made(self) -> tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]: ...
+
+    @property
+    def room(self) -> int: ...
+
+    @property
+    def pack(self) -> tuple[Callable[[Any], Any] | None, ...]: ...
+
+    @property
+    def can_fail(self) -> bool: ...
+
+    @property
+    def failure(self) -> Callable[[int], Exception]: ...
+
+    def wrapped(self, words: Any, arguments: Sequence[Any], made: Sequence[Any]) -> Sequence[Any]:
+        """Return the arrays of the results, as ``Kernel`` does."""
+        ...
+
+
+@runtime_checkable
+class DirectKernel(Protocol):
+    """A kernel that can be called directly."""
+
+    def direct(self, arguments: Sequence[object], num_extents: int) -> DirectCall | None:
+        """Return the direct call for arguments like these, of which extents come first.
+
+        None where this Python does not have it.
+        """
+        ...
 
 
 class Backend(Protocol):

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-import scipy.io
 from numpy.typing import NDArray
 
 from sparsejit.io._table import Array, Kind, Layout, Start
@@ -74,6 +73,8 @@ def _parse(header: bytes, body: memoryview) -> Any:
             with path.open("wb") as file:
                 file.write(header)
                 file.write(body)
+            import scipy.io  # takes longer than the rest of this package's readers
+
             return scipy.io.mmread(path, spmatrix=False)
     except (OSError, ValueError, OverflowError, MemoryError):
         # No room for a temporary file, or an entry that the other parser will name.

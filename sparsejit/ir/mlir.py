@@ -27,28 +27,10 @@ from sparsejit.affine import (
 from sparsejit.ir import tensor
 from sparsejit.ir._mlir_scalar import BodyWriter, constant
 from sparsejit.ir._mlir_types import Encodings, element_type
+from sparsejit.ir.loop_carriers import uncarried_loops
 from sparsejit.ir.tensor import TensorFunc, Value
 
-__all__ = ["needs_loop_carrier", "print_mlir"]
-
-
-def needs_loop_carrier(op: tensor.Generic) -> bool:
-    """Whether some loop of ``op`` is no plain index of any operand.
-
-    MLIR takes the extents of loops from its operands, so such a loop needs one more operand, which
-    the body does not read; it stands before the destination.
-    """
-    return bool(_uncarried_loops(op))
-
-
-def _uncarried_loops(op: tensor.Generic) -> list[int]:
-    carried = {
-        result.index
-        for map_ in op.indexing_maps
-        for result in map_.results
-        if isinstance(result, Dim)
-    }
-    return [loop for loop in range(len(op.iterator_types)) if loop not in carried]
+__all__ = ["print_mlir"]
 
 
 def print_mlir(func: TensorFunc) -> str:
@@ -371,7 +353,7 @@ class _FunctionWriter:
         num_loops = len(op.iterator_types)
         inputs = [(self._name(value), self._type(value)) for value in op.inputs]
         maps = list(op.indexing_maps[:-1])
-        carrier = _uncarried_loops(op)
+        carrier = uncarried_loops(op)
         if carrier:
             inputs.append(self._carrier(op, carrier))
             maps.append(AffineMap(num_loops, tuple(Dim(loop) for loop in carrier)))

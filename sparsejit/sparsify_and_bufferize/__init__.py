@@ -15,7 +15,6 @@ from collections.abc import Callable
 
 from sparsejit.errors import UnsupportedError
 from sparsejit.ir.loops import LoopFunc
-from sparsejit.ir.mlir import print_mlir
 from sparsejit.ir.printing import print_tensor
 from sparsejit.ir.tensor import TensorFunc
 from sparsejit.ir.verify import verify_tensor
@@ -77,6 +76,8 @@ def sparsify_and_bufferize(
 
 
 def _show_rewritten(func: TensorFunc, observe: Callable[[str, str], None]) -> None:
+    from sparsejit.ir.mlir import print_mlir
+
     observe("rewritten", print_tensor(func))
     try:
         text = print_mlir(func)

@@ -34,6 +34,7 @@ from sparsejit.sparsify_and_bufferize._buffers import (
 from sparsejit.sparsify_and_bufferize._conversion import conversion_op
 from sparsejit.sparsify_and_bufferize._copy_insertion import CopyInserted
 from sparsejit.sparsify_and_bufferize._entries_replacement import replaced_entries
+from sparsejit.sparsify_and_bufferize._entry_moves import Arrangement
 from sparsejit.sparsify_and_bufferize._fusion import Nest, fuse_generics, nests_of
 from sparsejit.sparsify_and_bufferize._library_calls import (
     library_call,
@@ -45,7 +46,6 @@ from sparsejit.sparsify_and_bufferize._library_kernels import Match, Mismatch, m
 from sparsejit.sparsify_and_bufferize._naming import Namer
 from sparsejit.sparsify_and_bufferize._options import StageOptions
 from sparsejit.sparsify_and_bufferize._rearranging import rearrange
-from sparsejit.sparsify_and_bufferize._sparse_reshaping import Arrangement
 from sparsejit.sparsify_and_bufferize._sparsify import sparsify
 from sparsejit.sparsify_and_bufferize._views import same_place, view_of
 
@@ -411,7 +411,8 @@ class _Bufferizer:
         for value in op.then_yields:
             root = self._inserted.roots[value.name]
             buffer = self._buffers.get(root)
-            if isinstance(buffer, NoEntries):
+            # What was computed before the branches has its storage already.
+            if isinstance(buffer, NoEntries) and root not in self._storage:
                 name = self._namer.fresh(f"s{root}")
                 width, space = self._options.index_width, self._options.memory_space or 0
                 storage = declare_levels(name, buffer.type, width, space)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
+from sparsejit.affine import as_linear
 from sparsejit.errors import UnsupportedError
 from sparsejit.formats import LevelKind, LevelType
 from sparsejit.ir import loops
@@ -58,6 +59,12 @@ class LevelIterator:
     def is_iterable(self) -> bool:
         """Whether the level stores coordinates to walk over, rather than having all of them."""
         return self.type.has_coordinates
+
+    @property
+    def may_start_below_zero(self) -> bool:
+        """Whether the level stores differences of coordinates, as that of diagonals does."""
+        linear = as_linear(self.buffer.format.levels[self.number].expr)
+        return linear is not None and any(factor < 0 for factor in linear[0].values())
 
     @property
     def is_ordered(self) -> bool:

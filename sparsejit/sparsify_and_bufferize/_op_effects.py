@@ -18,7 +18,7 @@ from sparsejit.affine import Constant
 from sparsejit.formats import Dense
 from sparsejit.ir import tensor
 from sparsejit.ir.fold import zero_of
-from sparsejit.ir.mlir import needs_loop_carrier
+from sparsejit.ir.loop_carriers import uncarried_loops
 from sparsejit.ir.scalar import args_of
 from sparsejit.ir.types import INDEX, IteratorType, TensorType
 from sparsejit.ir.walk import blocks_of
@@ -221,7 +221,7 @@ class _Builder:
             (op.result,),
             path,
             identity=tuple(elementwise and map_.is_identity for map_ in op.indexing_maps),
-            carrier=last if needs_loop_carrier(op) else None,
+            carrier=last if uncarried_loops(op) else None,
             source=op,
         )
 

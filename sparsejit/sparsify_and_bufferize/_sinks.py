@@ -26,11 +26,15 @@ Stmts = tuple[loops.Stmt, ...]
 class Sink(Protocol):
     """How the loop nest writes a result.
 
-    ``random_access``: elements may be written in any order and more than once.
+    ``random_access``: elements may be written in any order and more than once. ``concurrent``:
+    distinct elements may be written at the same time.
     """
 
     @property
     def random_access(self) -> bool: ...
+
+    @property
+    def concurrent(self) -> bool: ...
 
     @property
     def result(self) -> Buffer:
@@ -91,6 +95,7 @@ class DenseSink:
     """A strided array. A 16-bit float that many iterations add to is kept in 32 bits meanwhile."""
 
     random_access = True
+    concurrent = True
     storage = "dense"
 
     def __init__(self, kernel: Kernel, buffer: DenseBuffer, *, scatters: bool) -> None:
@@ -115,11 +120,12 @@ class DenseSink:
         kernel = self._kernel
         background = kernel.background
         sparse = any(access.may_be_absent for access in kernel.space.inputs)
+        is_visited = not sparse and kernel.outcome(kernel.start()) is not None
         statements: Stmts = ()
         if self._memref is not self._buffer.memref:
             statements += (loops.Alloc(self._memref, self._extents),)
             statements += self._convert(self._memref, self._buffer.memref)
-        if not kernel.reads_out and sparse and background is not None:
+        if not kernel.reads_out and not is_visited and background is not None:
             statements += fill_loops(kernel, self._memref, self._extents, background)
         return statements
 

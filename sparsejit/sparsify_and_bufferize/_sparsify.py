@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from sparsejit.affine import identity_map
 from sparsejit.errors import UnsupportedError
 from sparsejit.ir import loops
 from sparsejit.ir.facts import Fact, FactKind
 from sparsejit.ir.printing import format_text
-from sparsejit.ir.scalar import Arg, ScalarExpr, map_leaves
+from sparsejit.ir.scalar import Arg, ScalarExpr, Select, Stored, map_leaves
 from sparsejit.ir.simplify import Known, NoValue, simplify_absence
-from sparsejit.ir.tensor import Generic
+from sparsejit.ir.tensor import Generic, Value
+from sparsejit.ir.types import IteratorType
 from sparsejit.sparsify_and_bufferize._buffers import (
     Buffer,
     DenseBuffer,
@@ -57,17 +59,19 @@ def sparsify(
     options: StageOptions,
     *,
     updates: bool = False,
+    converts: bool = True,
 ) -> Sparsified:
     """Return the loops of ``op``.
 
     ``destination`` is the buffer of a dense result, or the memrefs that a sparse result will
-    define, or (``updates``) the storage of a sparse tensor whose entries change in place. Raises
-    ``UnsupportedError`` where no way of lowering works, with all reasons.
+    define, or (``updates``) the storage of a sparse tensor whose entries change in place.
+    ``converts`` allows that operands are converted first. Raises ``UnsupportedError`` where no way
+    of lowering works, with all reasons.
     """
     if updates:
         assert isinstance(destination, SparseBuffer)
         op, inputs = _with_destination_as_input(op), (*inputs, destination)
-    task = Task(op, inputs, destination, symbols, options, updates)
+    task = Task(op, inputs, destination, symbols, options, updates, converts)
     reasons: dict[str, UnsupportedError] = {}
     for plan in plans_of(task):
         try:
@@ -126,6 +130,11 @@ def _lowered(task: Task, plan: Plan, namer: Namer) -> Sparsified:
 def _converted(task: Task, plan: Plan, namer: Namer) -> Sparsified:
     """Convert the operands that do not fit the order of ``plan``, then lower with it."""
     conversions, op = conversions_for(task.op, plan.space, plan.order)
+    last = len(op.inputs) - 1
+    moved = task.updates and any(conversion.number == last for conversion in conversions)
+    if moved:  # the update happens in the converted copy of the destination
+        init = op.inputs[last]
+        op = replace(op, init=init, result=Value(op.result.name, init.type))
     space = level_space_of(op, plan.space.grid)
     if space.off_grid:
         raise UnsupportedError("the blocks of the operands do not fit")
@@ -137,7 +146,13 @@ def _converted(task: Task, plan: Plan, namer: Namer) -> Sparsified:
         value = conversion.op.result
         target = declare_levels(namer.fresh(f"s{value.name}"), value.type, 64)
         made = sparsify(
-            conversion.op, (inputs[conversion.number],), target, task.symbols, namer, task.options
+            conversion.op,
+            (inputs[conversion.number],),
+            target,
+            task.symbols,
+            namer,
+            task.options,
+            converts=False,
         )
         namer = made.namer
         inputs[conversion.number] = made.result
@@ -146,12 +161,47 @@ def _converted(task: Task, plan: Plan, namer: Namer) -> Sparsified:
         facts.append(_conversion_fact(task.op, conversion))
     rest = Plan(space, LoopOrder(plan.order.loops), plan.scatter, convert=False)
     changed = replace(task, op=op, inputs=tuple(inputs))
+    if moved:
+        copy = inputs[last]
+        assert isinstance(copy, SparseBuffer)
+        changed = replace(changed, destination=copy)
     lowered = _lowered(changed, rest, namer)
-    return replace(
-        lowered,
-        statements=(*statements, *lowered.statements, *frees),
-        facts=(*facts, *lowered.facts),
+    statements += lowered.statements
+    facts += lowered.facts
+    if moved:
+        back = _written_back(task, op.inputs[last], inputs[last], lowered.namer)
+        statements += back.statements
+        lowered = replace(lowered, result=back.result, namer=back.namer)
+    return replace(lowered, statements=(*statements, *frees), facts=tuple(facts))
+
+
+def _written_back(task: Task, copy: Value, buffer: Buffer, namer: Namer) -> Sparsified:
+    """Give the entries of an updated sparse tensor the values that a copy of it has now.
+
+    The tensor is walked as it is stored and the copy is searched, so nothing is converted.
+    """
+    init, rank = task.op.init, copy.type.rank
+    back = Generic(
+        task.op.result,
+        (copy,),
+        init,
+        (identity_map(rank),) * 2,
+        (IteratorType.PARALLEL,) * rank,
+        init.type.shape,
+        Select(Stored(1), Arg(0), Arg(1)),
+        task.op.location,
     )
+    walked = _with_destination_as_input(back)
+    again = replace(task, op=walked, inputs=(buffer, task.destination))
+    reasons: dict[str, UnsupportedError] = {}
+    for plan in plans_of(again):
+        if plan.convert:
+            break
+        try:
+            return _lowered(again, plan, namer)
+        except UnsupportedError as error:
+            reasons.setdefault(error.what, error)
+    raise _refusal(walked, list(reasons.values()))
 
 
 def _conversion_fact(op: Generic, conversion: Conversion) -> Fact:

@@ -27,8 +27,8 @@ def concrete(operand: Operand) -> Operand:
     """Return the operand with the widths of its indices in its format, as kernels take it.
 
     >>> import scipy.sparse as sp
-    >>> from sparsejit.tensors import operand_of
-    >>> concrete(operand_of(sp.csr_array([[0.0, 1.0]]))).format.crd_width
+    >>> from sparsejit.tensors import describe
+    >>> concrete(describe(sp.csr_array([[0.0, 1.0]]))).format.crd_width
     32
     """
     if operand.is_dense:

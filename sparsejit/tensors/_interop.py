@@ -7,6 +7,7 @@ and remembered per object, values are read anew.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -39,7 +40,8 @@ __all__ = ["Check", "describe", "operand_of"]
 
 Check = Literal["once", "always", "never"]
 _CHECKS = ("once", "always", "never")
-_DENSE = tuple(Dense(rank) for rank in range(65))  # NumPy's arrays have at most 64 dimensions
+_dense = lru_cache(maxsize=None)(Dense)
+_SCALAR = Dense(0)
 
 
 def describe(obj: Any, check: Check = "once") -> Operand:
@@ -60,7 +62,7 @@ def describe(obj: Any, check: Check = "once") -> Operand:
     if type(obj) is np.ndarray:
         return _of_array(obj, "numpy")
     if check != "always":
-        if type(obj) is SparseTensor and obj.operand is not None:
+        if type(obj) is SparseTensor and obj.operand is not None and obj.is_as_seen():
             return obj.operand
         remembered = recall(obj, needs_check=check == "once")
         if remembered is not None:
@@ -74,7 +76,7 @@ operand_of = describe
 def _of_array(array: Any, kind: Kind) -> Operand:
     dtype = checked_value_dtype(array.dtype, "the array")
     on_device = not isinstance(array, np.ndarray)
-    fmt = _DENSE[array.ndim]
+    fmt = _dense(array.ndim)
     zero = zero_of(dtype)
     return Operand(fmt, array.shape, dtype, zero, (array,), kind, on_device, array)
 
@@ -98,12 +100,12 @@ def _of_scalar(obj: Any) -> Operand:
     if isinstance(obj, np.generic):
         dtype = checked_value_dtype(obj.dtype, "the scalar")
         array = np.asarray(obj)
-        return Operand(_DENSE[0], (), dtype, zero_of(dtype), (array,), "numpy-scalar")
+        return Operand(_SCALAR, (), dtype, zero_of(dtype), (array,), "numpy-scalar")
     array = np.asarray(obj)
     if array.dtype == np.object_:
         raise TensorTypeError(f"{obj} does not fit 64 bits")
     zero = zero_of(array.dtype)
-    return Operand(_DENSE[0], (), array.dtype, zero, (array,), "python-scalar")
+    return Operand(_SCALAR, (), array.dtype, zero, (array,), "python-scalar")
 
 
 def _of_scipy(obj: Any, check: Check) -> Operand:
@@ -129,9 +131,11 @@ def _of_converted(obj: Any, adapter: Adapter, kind: Kind) -> Operand:
 
 def _of_sparse_tensor(tensor: SparseTensor, check: Check) -> Operand:
     settled = tensor.settled
-    if settled is None or check == "always":
-        settled = _settle_tensor(tensor, check)
+    is_as_seen = tensor.is_as_seen()
+    if settled is None or check == "always" or not is_as_seen:
+        settled = _settle_tensor(tensor, check if is_as_seen else "always")
         tensor.settled = settled
+        tensor.look()
     operand = operand_from(settled, tensor.values, tensor.fill_value, "sparse-tensor")
     tensor.operand = operand if operand.is_shared else None
     return operand

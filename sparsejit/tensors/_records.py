@@ -22,7 +22,7 @@ from sparsejit.tensors._sparse_tensor import is_device_array
 from sparsejit.tensors._storage import Structure, join_buffers
 from sparsejit.tensors._values import ValuePlan
 
-__all__ = ["Adapter", "Settled", "build_record", "operand_from", "recall"]
+__all__ = ["Adapter", "Record", "Settled", "build_record", "operand_from", "recall", "record_of"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +44,8 @@ class Adapter:
 
     ``index_arrays`` and ``values`` return the arrays as the object holds them, ``flags`` whatever
     else its structure depends on. ``settle(obj, is_trusted)`` checks and makes canonical.
+    ``attributes`` names what in the object's dictionary all of this is read from: where the same
+    objects are there again, nothing was replaced.
     """
 
     kind: Callable[[Any], Kind]
@@ -52,6 +54,7 @@ class Adapter:
     flags: Callable[[Any], tuple[Any, ...]]
     settle: Callable[[Any, bool], Settled]
     fill_value: Callable[[Any], Any]
+    attributes: tuple[str, ...] = ()
 
 
 _Token = tuple[int, int, Any, Any]
@@ -70,6 +73,7 @@ class Record:
     is_checked: bool
     operand: Operand | None = None
     seen_values: Any = None
+    ready: Any = None  # what ``_ready`` makes of the operand
 
     def is_valid_for(self, obj: Any) -> bool:
         """Whether ``obj`` is the object of this record and its structure has not changed."""
@@ -91,6 +95,12 @@ def _is_same(array: Any, seen: Any, token: _Token) -> bool:
 
 
 _records: dict[int, Record] = {}
+
+
+def record_of(obj: Any) -> Record | None:
+    """Return the record of ``obj``, which may be out of date."""
+    record = _records.get(id(obj))
+    return record if record is not None and record.owner() is obj else None
 
 
 def recall(obj: Any, needs_check: bool) -> Operand | None:

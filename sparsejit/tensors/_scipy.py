@@ -155,11 +155,18 @@ def _adapter(
     index_arrays: Callable[[Any], tuple[Any, ...]],
     flags: Callable[[Any], tuple[Any, ...]],
     settle_it: Callable[[Any, bool], Settled],
+    attributes: tuple[str, ...],
 ) -> Adapter:
-    return Adapter(kind_of, index_arrays, _data, flags, settle_it, _zero)
+    return Adapter(kind_of, index_arrays, _data, flags, settle_it, _zero, attributes)
 
 
-_COMPRESSED = _adapter(lambda a: (a.indptr, a.indices), _sorted_flags, _settle_compressed)
+_SORTED = ("_shape", "_has_sorted_indices", "_has_canonical_format")
+_COMPRESSED = _adapter(
+    lambda a: (a.indptr, a.indices),
+    _sorted_flags,
+    _settle_compressed,
+    ("indptr", "indices", "data", *_SORTED),
+)
 
 SCIPY_ADAPTERS: Mapping[str, Adapter] = {
     "csr": _COMPRESSED,
@@ -168,13 +175,20 @@ SCIPY_ADAPTERS: Mapping[str, Adapter] = {
         lambda a: (a.indptr, a.indices),
         lambda a: (*_sorted_flags(a), a.data.shape[1:]),
         _settle_blocks,
+        ("indptr", "indices", "data", *_SORTED),
     ),
     "coo": _adapter(
         lambda a: a.coords,
         lambda a: (a.shape, a.has_canonical_format),
         _settle_coordinates,
+        ("coords", "data", "_shape", "has_canonical_format"),
     ),
-    "dia": _adapter(lambda a: (a.offsets,), lambda a: (a.shape, a.data.shape), _settle_diagonals),
+    "dia": _adapter(
+        lambda a: (a.offsets,),
+        lambda a: (a.shape, a.data.shape),
+        _settle_diagonals,
+        ("offsets", "data", "_shape"),
+    ),
 }
 
 _HELD_FORMATS = {CSR: "csr", CSC: "csc", DIA: "dia"}

@@ -23,10 +23,12 @@ from sparsejit.tensors._text import tensor_text
 
 if TYPE_CHECKING:
     from sparsejit.tensors._operand import Operand
+    from sparsejit.tensors._ready import Ready
     from sparsejit.tensors._records import Settled
 
 __all__ = [
     "SparseTensor",
+    "convert_in_numpy",
     "host_tensor",
     "install_convert",
     "is_device_array",
@@ -72,6 +74,8 @@ class SparseTensor:
         "_structure",
         "_values",
         "operand",
+        "ready",
+        "seen",
         "settled",
     )
 
@@ -81,6 +85,8 @@ class SparseTensor:
     _nse: int | None
     settled: Settled | None  # what `describe` remembers: the structure in canonical order,
     operand: Operand | None  # and the operand itself where it shares the buffers
+    ready: Ready | None  # and what calls take of that
+    seen: tuple[tuple[Any, ...], ...]  # the buffers' dtypes, extents and strides then
 
     def __init__(
         self,
@@ -112,6 +118,21 @@ class SparseTensor:
         self._nse = None
         self.settled = None
         self.operand = None
+        self.ready = None
+        self.seen = ()
+
+    def look(self) -> None:
+        """Remember what could be changed of the buffers in their place."""
+        self.seen = self._looks()
+
+    def is_as_seen(self) -> bool:
+        """Whether dtypes, extents and strides of the buffers are as when they were looked at."""
+        return not self.seen or self.seen == self._looks()
+
+    def _looks(self) -> tuple[tuple[Any, ...], ...]:
+        structure = self._structure
+        arrays = (*structure.positions, *structure.coordinates, self._values)
+        return tuple([(a.dtype, a.shape, a.strides) for a in arrays if a is not None])
 
     def __reduce__(self) -> tuple[object, ...]:
         return trusted_tensor, (self._structure, self._values, self._fill_value)
@@ -232,13 +253,18 @@ def trusted_tensor(structure: Structure, values: Array, fill_value: Any = 0) -> 
     return made
 
 
-def _default_convert(tensor: SparseTensor, format: Format) -> SparseTensor:
+def convert_in_numpy(tensor: SparseTensor, format: Format) -> SparseTensor:
+    """Return ``tensor`` in another format, through coordinates in NumPy.
+
+    It is what ``convert`` does until ``install_convert``. Raises ``ValueError`` where the format
+    cannot hold the entries.
+    """
     host = host_tensor(tensor)
     fill = host.fill_value
     return trusted_tensor(*converted(host.structure, host.values, fill, format), fill)
 
 
-_convert: Convert = _default_convert
+_convert: Convert = convert_in_numpy
 
 
 def install_convert(function: Convert) -> None:

@@ -115,7 +115,8 @@ class Array:
         self._trace = trace
         self._cell = cell
         self._view = view
-        # Of ``x[0] + e`` written ``x[0] += e``: what is updated, until the assignment follows.
+        # Of ``x[0]``, a copy: where it is from and how often that had been written to. Of ``x[0] +
+        # e`` written ``x[0] += e``: the update as well, until the assignment follows.
         self._inplace: tuple[Any, ...] | None = None
 
     @property

@@ -65,7 +65,7 @@ def assign_terms(
     additive = update in (None, np.add, np.subtract)
     if additive and _joint(terms, target if update is not None else None, dtype):
         if update is np.subtract:
-            terms = [Term(t.part, t.reduced, t.op, not t.negated) for t in terms]
+            terms = [Term(_number(t.part, dtype), t.reduced, t.op, not t.negated) for t in terms]
         stored = _stored_terms(terms, dtype, update is None)
         target.store(stored, extents, update is None, location)
         return
@@ -73,6 +73,16 @@ def assign_terms(
     if update is not None:
         total = _updated(target, total, update, location)
     target.store([Term(cast(total, dtype))], extents, True, location)
+
+
+def _number(part: Pointwise, dtype: DType) -> Pointwise:
+    """Return what is subtracted from a number: a bool is 0 or 1 then, though it has no negative.
+
+    Raises ``TensorTypeError`` where a bool is subtracted from bools, as NumPy does.
+    """
+    if part.dtype is not DType.BOOL:
+        return part
+    return apply(np.subtract, (part, part)) if dtype is DType.BOOL else cast(part, dtype)
 
 
 def _replaces(target: Array) -> bool:

@@ -25,6 +25,7 @@ from sparsejit.trace._blocks import Block
 from sparsejit.trace._carried import Slot, agreed, emitted, into, present, slot_of, yielded
 from sparsejit.trace._context import Trace, require_trace
 from sparsejit.trace._extents import counts, difference
+from sparsejit.trace._functions import copy
 from sparsejit.trace._locations import caller
 from sparsejit.trace._operands import as_array
 from sparsejit.trace._pointwise import Pointwise, binary, of_value
@@ -170,7 +171,8 @@ def fori_loop(lo: Any, hi: Any, body: Callable[[Any, Any], Any], init: Any) -> A
         return _counted_at_run_time(trace, lo, hi, body, init, location)
     rounds = difference(upper, lower)
     if not counts(rounds) and trace.extents.holds(difference(Constant(0), rounds)):
-        return init
+        # Loops give values: an update of the result is none of what it started from.
+        return rebuilt(init, [copy(as_array(trace, leaf)) for leaf in leaves(init)])
     counter = trace.extents.counter(lower, difference(upper, Constant(1)))
     arrays, slots = _start(trace, init)
     made = _traced_body(

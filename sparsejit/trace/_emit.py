@@ -41,6 +41,7 @@ from sparsejit.trace._pointwise import (
     renumbered,
     substituted,
 )
+from sparsejit.trace._promotion import result_dtype
 from sparsejit.trace._result_formats import Layout, absent_fill, result_layout
 from sparsejit.trace._ufuncs import apply
 
@@ -296,6 +297,9 @@ def signed_sum(parts: Sequence[tuple[bool, Pointwise]]) -> Pointwise:
     total: Pointwise | None = None
     for negated, part in parts:
         if total is None:
+            if negated and part.dtype is DType.BOOL and len(parts) > 1:
+                # `y -= a - b` subtracts a number, though there is no -a of bools.
+                part = cast(part, result_dtype([other for _, other in parts]))
             total = apply(np.negative, (part,)) if negated else part
         else:
             total = apply(np.subtract if negated else np.add, (total, part))

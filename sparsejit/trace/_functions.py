@@ -7,6 +7,7 @@ are views; everything else is a new array that is computed when it is needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,14 @@ from sparsejit.trace._views import Picked, View, pick
 def _array(what: str, obj: Any) -> tuple[Trace, Array]:
     trace = require_trace(what)
     return trace, as_array(trace, obj)
+
+
+def _factor(trace: Trace, obj: Any) -> Array:
+    """Return an operand of a product: NumPy makes arrays of Python's scalars before."""
+    array = as_array(trace, obj)
+    if array.extents:
+        return array
+    return trace.pointwise(replace(array.read(), weak=False), ())
 
 
 # ---------------------------------------------------------------- products
@@ -65,8 +74,8 @@ def matmul(a: Any, b: Any) -> Any:
 
 def dot(a: Any, b: Any) -> Any:
     """``np.dot``: the last axis of ``a`` with the second to last of ``b``."""
-    trace, left = _array("dot", a)
-    right = as_array(trace, b)
+    trace = require_trace("dot")
+    left, right = _factor(trace, a), _factor(trace, b)
     if not left.extents or not right.extents:
         return elementwise(trace, lambda parts: apply(np.multiply, parts), (left, right))
     axis = max(len(right.extents) - 2, 0)
@@ -75,8 +84,8 @@ def dot(a: Any, b: Any) -> Any:
 
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     """``np.tensordot``: sums over pairs of axes (or the last and first ``axes`` ones)."""
-    trace, left = _array("tensordot", a)
-    right = as_array(trace, b)
+    trace = require_trace("tensordot")
+    left, right = _factor(trace, a), _factor(trace, b)
     ranks = len(left.extents), len(right.extents)
     if isinstance(axes, int):
         firsts: Any = tuple(range(ranks[0] - axes, ranks[0]))
@@ -115,8 +124,8 @@ def outer(a: Any, b: Any) -> Any:
 
 def inner(a: Any, b: Any) -> Any:
     """``np.inner``: sums over the last axes."""
-    trace, left = _array("inner", a)
-    right = as_array(trace, b)
+    trace = require_trace("inner")
+    left, right = _factor(trace, a), _factor(trace, b)
     if not left.extents or not right.extents:
         return dot(left, right)
     return tensordot(left, right, axes=((len(left.extents) - 1,), (len(right.extents) - 1,)))

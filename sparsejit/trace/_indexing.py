@@ -16,6 +16,7 @@ from sparsejit.errors import SubscriptError, TraceError, UnsupportedError
 from sparsejit.trace._array import Array
 from sparsejit.trace._context import Cell, Trace, Unassigned
 from sparsejit.trace._einsum import light
+from sparsejit.trace._elementwise import elementwise
 from sparsejit.trace._indexed import Index, Indexed, IndexedTerm
 from sparsejit.trace._locations import caller
 from sparsejit.trace._pointwise import substituted
@@ -69,6 +70,11 @@ def indexed_access(trace: Trace, array: Array, key: tuple[Any, ...]) -> Indexed:
             )
     base = _without_negative(trace, array, key)
     left = [item for item in key if isinstance(item, Index) or item >= 0]
+    axes = base.present_view.axes
+    if any(isinstance(item, Index) and not dims for item, dims in zip(left, axes, strict=True)):
+        # A new axis of a view bounds an index only in a tensor of its own.
+        base = elementwise(trace, lambda parts: parts[0], (base,))
+        base.force()
     moved: dict[int, AffineExpr] = {}
     for d, item in enumerate(left):
         if isinstance(item, Index):
@@ -171,8 +177,10 @@ def basic(trace: Trace, array: Array, key: tuple[Any, ...]) -> Array:
     """Return ``array[key]`` for a basic subscript: a view of a dense array, else a copy."""
     view = basic_view(trace, array, key)
     scalar = not view.axes and Ellipsis not in key  # a scalar, where x[0, ...] is a view
-    rearranged = all(item is None or item is Ellipsis or item == slice(None) for item in key)
-    if not scalar and (rearranged or array.is_dense):
+    if not scalar and array.is_dense:
         return array.viewed(view)
     made = array.viewed(view)
+    if all(item is None or item is Ellipsis or item == slice(None) for item in key) and not scalar:
+        copy: Array = elementwise(trace, lambda parts: parts[0], (made,))
+        return copy
     return trace.array(Cell(made.extents, made.read(), immutable=scalar, location=caller()))

@@ -66,6 +66,9 @@ class Operators:
         return other // self, other % self
 
     def __pow__(self, other: Any) -> Any:
+        is_scalar = getattr(self, "extents", None) == ()
+        if type(other) is int and other == 2 and not is_scalar:  # of bools NumPy makes int8 here
+            return self._operate(np.square, self)
         return self._operate(np.power, self, other)
 
     def __rpow__(self, other: Any) -> Any:

@@ -69,6 +69,7 @@ class _ReshapedCell(Cell):
     @property
     def content(self) -> Pointwise:
         trace = self._base._trace
+        trace.note_read(self._base._cell)  # what is seen is the base, as it is now
         root = force_cell(trace, self._base._cell)
         if self._made is None or root != self._of:
             with trace.within(self.block):

@@ -109,7 +109,9 @@ def _updated_entries(
         terms = [replace(terms[0], part=_filled(terms[0].part, target)), *terms[1:]]
     for number, term in enumerate(terms):
         _check_pattern(trace, term, target, overwrite and number == 0)
-    late = len(terms) > 1 and any(_reads_values(term.part, target) for term in terms)
+    # What is written after the first term, or in the first round of a sum, must not be read.
+    several = len(terms) > 1
+    late = any((several or term.reduced) and _reads_values(term.part, target) for term in terms)
     if late or any(_reads_elsewhere(term.part, target) for term in terms):
         terms = [_computed(trace, terms, extents, target)]
     for number, term in enumerate(terms):

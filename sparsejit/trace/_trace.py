@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from sparsejit.affine import AffineExpr, Dim, as_linear, dims_of, substitute
@@ -75,7 +76,7 @@ def trace(
             _check_numpy_element(error)
             raise
         results: list[Value] = []
-        returned = _collected(state, returned, results)
+        returned = _collected(state, returned, results, count())
         _write_back(state)
     return _finished(state, returned, results)
 
@@ -98,11 +99,15 @@ def _filled(tree: Any, arrays: Sequence[Array]) -> Any:
 # ---------------------------------------------------------------- results
 
 
-def _collected(state: Trace, tree: Any, results: list[Value]) -> Any:
-    """Return the returned object with a reference for each array; append their values."""
+def _collected(state: Trace, tree: Any, results: list[Value], positions: Iterator[int]) -> Any:
+    """Return the returned object with a reference for each array; append their values.
+
+    ``positions`` counts all leaves, since that is how users count results: static ones, and arrays
+    that are returned twice.
+    """
     match tree:
         case Array():
-            value = _result_value(state, tree, len(results))
+            value = _result_value(state, tree, next(positions))
             names = [known.name for known in results]
             if value.name in names:
                 return ResultRef(names.index(value.name))
@@ -116,15 +121,17 @@ def _collected(state: Trace, tree: Any, results: list[Value]) -> Any:
         case NoValue():
             raise tree.refusal()
         case SymbolicInt():
+            next(positions)
             return int(tree)
         case tuple() if hasattr(tree, "_fields"):
-            return type(tree)(*(_collected(state, item, results) for item in tree))
+            return type(tree)(*(_collected(state, item, results, positions) for item in tree))
         case tuple() | list():
-            return type(tree)(_collected(state, item, results) for item in tree)
+            return type(tree)(_collected(state, item, results, positions) for item in tree)
         case dict():
             _check_returned(state, tree)
-            return {key: _collected(state, item, results) for key, item in tree.items()}
+            return {key: _collected(state, item, results, positions) for key, item in tree.items()}
         case _:
+            next(positions)
             _check_returned(state, tree)
             return tree
 

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
 import sparsejit as sj
-from sparsejit.backends import LlvmBackend
+from sparsejit.backends.llvm import LlvmBackend
 from sparsejit.ir.device_statements import LibraryCall, LibraryOp
 from sparsejit.ir.loop_walk import all_statements
 from sparsejit.sparsify_and_bufferize import StageOptions, sparsify_and_bufferize

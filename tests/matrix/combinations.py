@@ -18,11 +18,14 @@ from sparsejit.formats import LevelKind
 from sparsejit.pipeline import default_pipeline
 from sparsejit.sparsify_and_bufferize import StageOptions
 from tests.matrix.operations import OPERATIONS, Operation, Source
+from tests.matrix.pattern_operations import PATTERN_OPERATIONS
 
 __all__ = [
     "FACTORS",
     "FORMATS",
+    "PATTERN_FACTORS",
     "RESULT_FORMATS",
+    "UNCARRIED",
     "Combination",
     "Outcome",
     "is_forbidden",
@@ -92,7 +95,11 @@ FACTORS: dict[str, Sequence[Any]] = {
     "objects": ["sparsejit", "scipy"],
     "density": [0.0, 0.3, 0.7],
 }
-_BY_NAME = {operation.name: operation for operation in OPERATIONS}
+PATTERN_FACTORS = {**FACTORS, "operation": [operation.name for operation in PATTERN_OPERATIONS]}
+"""The same factors for the operations that read patterns, move entries, loop, or assign."""
+UNCARRIED = ("column-major", "blocked dense")
+"""Formats that no loop carries as sparse ones: those that store every element."""
+_BY_NAME = {operation.name: operation for operation in (*OPERATIONS, *PATTERN_OPERATIONS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +133,9 @@ def is_forbidden(row: dict[str, Any]) -> bool:
     extents = _extents(row["shape"])
     if any(extents[dim] == 0 for dim in operation.needs):
         return True
-    unordered = operation.name in ("maximum", "row maximum")
-    return unordered and row["dtype"] == "complex128"
+    if operation.carries and row["a"] in UNCARRIED:
+        return True
+    return operation.ordered and row["dtype"] == "complex128"
 
 
 def _extents(shape: tuple[int, int, int]) -> dict[str, int]:
@@ -217,8 +225,8 @@ def run_combination(combination: Combination, target: str = "interpreter") -> Ou
         for source in operation.sources
     ]
     operands, dense = [item[0] for item in made], [item[1].copy() for item in made]
-    mask = {"mask": made[0][2]} if operation.reads_pattern else {}
-    expected = np.asarray(operation.numpy(*dense, **mask))
+    masks = {"masks": [item[2] for item in made]} if operation.reads_pattern else {}
+    expected = np.asarray(operation.numpy(*dense, **masks))
     wanted = _result_format(operation, combination)
     function = sj.sparse_jit(
         operation.spellings[combination.front_end], target=target, output=wanted

@@ -13,7 +13,7 @@ import numpy as np
 
 import sparsejit as sj
 
-__all__ = ["FRONT_ENDS", "OPERATIONS", "Operation", "Source"]
+__all__ = ["FRONT_ENDS", "OPERATIONS", "Function", "Operation", "Source"]
 
 FRONT_ENDS = ("einsum", "array", "index")
 Function = Callable[..., Any]
@@ -34,7 +34,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A formula. ``numpy`` takes dense arrays, and the stored mask of the first as ``mask``."""
+    """A formula. ``numpy`` takes dense arrays, and what they store as ``masks``."""
 
     name: str
     sources: tuple[Source, ...]
@@ -43,7 +43,9 @@ class Operation:
     numpy: Function
     reads_pattern: bool = False
     needs: str = ""  # dimensions that must not be empty
-    assigns: bool = False  # the first operand, which is dense
+    assigns: bool = False  # the first operand
+    carries: bool = False  # a sparse tensor, through a loop
+    ordered: bool = False  # asks for an order of the elements, which complex numbers lack
 
 
 A, B = Source("A", "mn", "a"), Source("B", "mn", "b")
@@ -124,7 +126,7 @@ OPERATIONS = (
         "einsum": lambda A, B: np.maximum(_copy("ij", A), _copy("ij", B)),
         "array": lambda A, B: np.maximum(A, B),
         "index": _statement("ij", "sj.maximum(A[i, j], B[i, j])"),
-    }, np.maximum),
+    }, np.maximum, ordered=True),
     Operation("multiply and add", (A, B), "mn", {
         "einsum": lambda A, B: sj.einsum("ij,ij->ij", A, B) + B,
         "array": lambda A, B: A * B + B,
@@ -165,13 +167,13 @@ OPERATIONS = (
         "einsum": lambda A, B: sj.where_stored(A, 2.0 * _copy("ij", B) + 1.0),
         "array": lambda A, B: sj.where_stored(A, 2.0 * B + 1.0),
         "index": _where_stored_at_indices,
-    }, lambda A, B, mask: np.where(mask, 2.0 * B + 1.0, 0), reads_pattern=True),
+    }, lambda A, B, masks: np.where(masks[0], 2.0 * B + 1.0, 0), reads_pattern=True),
     Operation("masked product",
               (Source("S", "mn", "b"), Source("A", "mk", "a"), Source("B", "kn", "b")), "mn", {
         "einsum": lambda S, A, B: sj.where_stored(S, sj.einsum("ik,kj->ij", A, B)),
         "array": lambda S, A, B: sj.where_stored(S, A @ B),
         "index": _masked_product_at_indices,
-    }, lambda S, A, B, mask: np.where(mask, A @ B, 0), reads_pattern=True),
+    }, lambda S, A, B, masks: np.where(masks[0], A @ B, 0), reads_pattern=True),
     Operation("trace", (Source("A", "mm", "a"), Source("B", "mm", "b")), "", {
         "einsum": lambda A, B: sj.einsum("ii,ii->", A, B),
         "array": lambda A, B: np.trace(A * B),
@@ -227,7 +229,7 @@ OPERATIONS = (
         "einsum": lambda A, B: np.max(sj.einsum("ij,ij->ij", A, B), axis=1),
         "array": lambda A, B: (A * B).max(axis=1),
         "index": _statement("i", "sj.max(A[i, j] * B[i, j], over=j)"),
-    }, lambda A, B: (A * B).max(axis=1), needs="n"),
+    }, lambda A, B: (A * B).max(axis=1), needs="n", ordered=True),
     Operation("slice", (Source("A", "pn", "a"),), "mn", {
         "einsum": lambda A: sj.einsum("ij->ij", A[1:]),
         "array": lambda A: A[1:, :],

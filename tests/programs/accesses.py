@@ -18,6 +18,7 @@ from tests.programs.language import (
     Item,
     Let,
     Load,
+    Loop,
     Program,
     Statement,
     Update,
@@ -62,6 +63,8 @@ def _accesses(program: Program) -> Iterator[tuple[int, int, bool]]:
         if isinstance(statement, Let):
             base = _view_of(statement.value)
             roots[statement.name] = None if base is None else roots.get(base)
+        elif isinstance(statement, Loop):
+            roots.update(dict.fromkeys(statement.names))
         elif isinstance(statement, IndexUpdate) and statement.fresh:
             roots[statement.name] = None
         else:
@@ -87,6 +90,11 @@ def _read(statement: Statement) -> Iterator[str]:
                 yield from _names(term)
             if op != "=" and not fresh:
                 yield name
+        case Loop(_, _, inits, own, bodies, _, test):
+            for expr in (*inits, *([] if test is None else [test])):
+                yield from _names(expr)
+            for inner in (inner for body in bodies for inner in body):
+                yield from (name for name in _read(inner) if name not in own)
 
 
 def assigned_objects(program: Program) -> set[int]:

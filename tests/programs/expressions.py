@@ -3,42 +3,13 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from tests.programs.language import (
-    Apply,
-    Expr,
-    IndexExpr,
-    IndexUpdate,
-    Item,
-    Key,
-    Load,
-    Num,
-    Over,
-    Var,
-)
+from tests.programs.forms import BINARY, FORMS, SEMIRINGS, UNARY, Form
+from tests.programs.language import Apply, Expr, Item, Key, Num, Var
+from tests.programs.scope import Scope, Shape
 
-__all__ = ["ExpressionDrawing", "Scope"]
-
-Shape = tuple[int, ...]
-
-UNARY = (
-    "-{0}", "np.abs({0})", "np.sign({0})", "np.minimum(np.maximum({0}, -8), 8)", "({0} // 2)",
-    "np.maximum({0}, 0)", "np.where({0} > 1, {0}, 0)", "(2 * {0})",
-)  # fmt: skip
-BINARY = (
-    "({0} + {1})", "({0} - {1})", "({0} * {1})", "({0} * {1})", "np.maximum({0}, {1})",
-    "np.minimum({0}, {1})", "np.where({0} > {1}, {0}, {1})",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """The shapes of names; which may be sparse; which are sparse arguments, with a pattern."""
-
-    shapes: dict[str, Shape]
-    sparse: frozenset[str]
-    patterns: frozenset[str]
+__all__ = ["ExpressionDrawing"]
 
 
 class ExpressionDrawing:
@@ -104,54 +75,119 @@ class ExpressionDrawing:
         return self._structured(shape, depth - 1)
 
     def _structured(self, shape: Shape, depth: int) -> Expr:
-        """Return a product, a reduction, a transpose or something at a pattern."""
-        extent = self.rng.choice(self.extents)
+        """Return a product, a reduction, a rearrangement or something at a pattern."""
         kind = self.rng.random()
-        patterns = [name for name in sorted(self.scope.patterns) if self._shape(name) == shape]
-        if patterns and kind < 0.45:
-            parts = (Var(self.rng.choice(patterns)), self.expression(shape, depth))
-            return Apply(self.rng.choice(["sj.where_stored({0}, {1})", "({0} * {1})"]), parts)
-        if len(shape) == 2:
-            return self._matrix(shape, extent, depth)
-        if len(shape) == 1:
-            return self._vector(shape, extent, depth)
-        if not shape:
-            inner = self.expression(self.shape(), depth)
-            return Apply(self.rng.choice(["{0}.sum()", "np.sum({0})"]), (inner,))
+        if kind < 0.15:
+            return self.einsum(shape)
+        words = {0: "number", 1: "vector", 2: "matrix"}
+        word = "same" if shape and kind < 0.5 else words.get(len(shape), "same")
+        for _ in range(4):
+            form = self.rng.choice(FORMS[word])
+            made = self.form(form, dict(zip(form.result, shape, strict=False)), shape, depth)
+            if made is not None:
+                return made
         return Apply("({0} * {1})", (self.expression(shape, depth), self._leaf(shape[1:])))
 
-    def _matrix(self, shape: Shape, extent: int, depth: int) -> Expr:
-        rows, columns = shape
-        match self.rng.randrange(5):
-            case 0 | 1:
-                template = self.rng.choice(["({0} @ {1})", "sj.einsum('ij,jk->ik', {0}, {1})"])
-                parts = (
-                    self.expression((rows, extent), depth),
-                    self.expression((extent, columns), depth),
-                )
-                return Apply(template, parts)
-            case 2:
-                return self.transposed(self.expression((columns, rows), depth))
-            case 3:
-                parts = (self.expression((rows,), depth), self.expression((columns,), depth))
-                return Apply("({0}[:, None] * {1})", parts)
-            case _:
-                inner = self.expression((rows, columns, extent), depth)
-                return Apply("{0}.sum(axis=2)", (inner,))
+    def form(
+        self, form: Form, letters: dict[str, int], shape: Shape | None, depth: int
+    ) -> Expr | None:
+        """Return a form with its holes filled, or None where a name is missing."""
+        repeats = len(form.result) > len(set(form.result)) and form.result != "*"
+        if repeats and shape is not None and len(set(shape)) > 1:
+            return None
+        parts: list[Expr] = []
+        for hole in form.holes:
+            word, asks = hole.removesuffix("!"), hole.endswith("!")
+            if word == "*":
+                shape = shape or self._some_shape(asks)
+                part = self._of_shape(shape, asks, depth)
+            else:
+                part = self._of_word(word, letters, asks, depth)
+            if part is None:
+                return None
+            parts.append(part)
+        return Apply(form.template, tuple(parts))
 
-    def _vector(self, shape: Shape, extent: int, depth: int) -> Expr:
-        (rows,) = shape
-        match self.rng.randrange(5):
-            case 0 | 1:
-                template = self.rng.choice(["({0} @ {1})", "sj.einsum('ij,j->i', {0}, {1})"])
-                parts = (self.expression((rows, extent), depth), self.expression((extent,), depth))
-                return Apply(template, parts)
-            case 2:
-                return Apply("{0}.sum(axis=0)", (self.expression((extent, rows), depth),))
-            case 3:
-                return Apply("{0}.sum(axis=1)", (self.expression((rows, extent), depth),))
-            case _:
-                return Apply("np.diagonal({0})", (self.expression((rows, rows), depth),))
+    def _of_shape(self, shape: Shape, has_pattern: bool, depth: int) -> Expr | None:
+        if not has_pattern:
+            return self.expression(shape, max(depth - 1, 0))
+        names = [name for name in sorted(self.scope.patterns) if self._shape(name) == shape]
+        return Var(self.rng.choice(names)) if names else None
+
+    def _of_word(
+        self, word: str, letters: dict[str, int], has_pattern: bool, depth: int
+    ) -> Expr | None:
+        """Return something for a hole; extents that are not fixed yet are those of some name."""
+        pool = self.scope.patterns if has_pattern else frozenset(self.scope.shapes)
+        names = self._fitting(word, letters, pool)
+        if names and (has_pattern or self.rng.random() < 0.8):
+            name = self.rng.choice(names)
+            letters.update(zip(word, self._shape(name), strict=True))
+            if has_pattern or self.rng.random() < 0.4:
+                return Var(name)
+        if has_pattern:
+            return None
+        for letter in word:
+            letters.setdefault(letter, self.rng.choice(self.extents))
+        wanted = tuple(letters[letter] for letter in word)
+        return self.expression(wanted, max(depth - 1, 0))
+
+    def _some_shape(self, has_pattern: bool) -> Shape:
+        if has_pattern and self.scope.patterns:
+            return self._shape(self.rng.choice(sorted(self.scope.patterns)))
+        return self.shape()
+
+    def _fitting(self, word: str, letters: dict[str, int], pool: frozenset[str]) -> list[str]:
+        """Return the names of the pool that have these extents, mostly sparse ones."""
+
+        def fits(name: str) -> bool:
+            shape = self._shape(name)
+            known = dict(letters)
+            return len(shape) == len(word) and all(
+                known.setdefault(letter, extent) == extent
+                for letter, extent in zip(word, shape, strict=True)
+            )
+
+        names = [name for name in sorted(pool) if fits(name)]
+        sparse = [name for name in names if name in self.scope.sparse]
+        return sparse if sparse and self.rng.random() < 0.6 else names
+
+    def einsum(self, shape: Shape | None) -> Expr:
+        """Return an einsum of one to three names, over any semiring."""
+        names = [name for name in sorted(self.scope.shapes) if self._shape(name)]
+        if not names:
+            return Num(1)
+        extents: dict[str, int] = {}
+        chosen = [self.rng.choice(names) for _ in range(self.rng.choice([1, 2, 2, 2, 3]))]
+        terms = [self._letters(self._shape(name), extents) for name in chosen]
+        out: list[str] = []
+        for extent in shape or ():
+            fitting = [c for c, e in sorted(extents.items()) if e == extent and c not in out]
+            out += [self.rng.choice(fitting)] if fitting else []
+        if shape is None:
+            out = self.rng.sample(sorted(extents), min(len(extents), self.rng.randint(0, 3)))
+        text = f"{','.join(terms)}->{''.join(out)}"
+        holes = ", ".join(f"{{{n}}}" for n in range(len(chosen)))
+        ring = self.rng.choice(SEMIRINGS) if self.rng.random() < 0.5 else ""
+        given = f", semiring='{ring}'" if ring else ""
+        return Apply(f"sj.einsum('{text}', {holes}{given})", tuple(map(Var, chosen)))
+
+    def _letters(self, shape: Shape, extents: dict[str, int]) -> str:
+        letters = ""
+        for extent in shape:
+            same = [c for c, e in sorted(extents.items()) if e == extent]
+            is_known = bool(same) and self.rng.random() < 0.75
+            letter = self.rng.choice(same) if is_known else "abcdefghijkl"[len(extents)]
+            if letter in letters and self.rng.random() < 0.8:
+                letter = "abcdefghijkl"[len(extents)]
+            extents[letter] = extent
+            letters += letter
+        return letters
+
+    def free(self, kinds: Sequence[str]) -> Expr | None:
+        """Return a form of these kinds, of whatever shape."""
+        form = self.rng.choice([form for kind in kinds for form in FORMS[kind]])
+        return self.form(form, {}, None, 1)
 
     def _shape(self, name: str) -> Shape:
         return self.scope.shapes[name]
@@ -171,47 +207,4 @@ class ExpressionDrawing:
                     return Item(Var(name), key)
         if names:
             return Var(self.rng.choice(names))
-        return Num(self.rng.choice([1, 2, -1, 2.0]))
-
-    # ------------------------------------------------------------ index statements
-
-    def index_statement(self, name: str, is_fresh: bool) -> IndexUpdate:
-        """Return a statement of index notation that assigns to ``name``."""
-        if is_fresh:
-            at = tuple((index, 0) for index in self.rng.sample("ijk", self.rng.randint(0, 2)))
-        else:
-            at = self._access(self._shape(name), repeat=False)
-        op = "=" if is_fresh else self.rng.choice(["=", "=", "+=", "-="])
-        terms = [(self.rng.choice("++-") if n else "+", self._term()) for n in range(2)]
-        count = 1 if self.rng.random() < 0.6 else 2
-        return IndexUpdate(name, at, op, tuple(terms[:count]), is_fresh)
-
-    def _access(self, shape: Shape, repeat: bool) -> tuple[tuple[str, int], ...]:
-        indices = [self.rng.choice("ijk") for _ in shape] if repeat else self.rng.sample("ijk", 3)
-        at = []
-        for index, extent in zip(indices, shape, strict=False):
-            if extent and self.rng.random() < 0.08:
-                at.append(("", self.rng.randrange(extent)))
-            elif extent > 1 and self.rng.random() < 0.1:
-                at.append((index, 1))
-            else:
-                at.append((index, 0))
-        return tuple(at)
-
-    def _load(self) -> Load:
-        name = self.rng.choice(sorted(self.scope.shapes))
-        return Load(name, self._access(self._shape(name), self.rng.random() < 0.15))
-
-    def _term(self) -> IndexExpr:
-        kind = self.rng.random()
-        one = self._load()
-        if kind < 0.2:
-            return one
-        if kind < 0.3:
-            return Over(self.rng.choice(["np.abs({0})", "np.maximum({0}, 0)", "(2 * {0})"]), (one,))
-        if kind < 0.7:
-            return Over("{0} * {1}", (one, self._load()))
-        if kind < 0.8:
-            return Over("{0} * {1} * {2}", (one, self._load(), self._load()))
-        inner = Over("{0} * {1}", (self._load(), self._load()))
-        return Over("{0} * {1}", (one, Over("{0}", (inner,), self.rng.choice("jk"))))
+        return Num(self.rng.choice([1, 2, 3, 2.0]))

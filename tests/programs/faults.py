@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from sparsejit.affine import Constant
+from sparsejit.affine import Constant, add
+from sparsejit.ir.fold import zero_of
 
 __all__ = ["FAULTS", "Fault"]
 
@@ -104,6 +105,33 @@ def _never_flips(right: Any) -> Any:
     return updated
 
 
+def _all_start_at_0(right: Any) -> Any:
+    def placed(parts: Any, axis: int) -> Any:
+        return [(part, tuple(Constant(0) for _ in at)) for part, at in right(parts, axis)]
+
+    return placed
+
+
+def _not_shifted(right: Any) -> Any:
+    index = import_module(f"{STAGE}._index")
+    return lambda axis, start: right(axis, index.index(0))
+
+
+def _swapped_branches(right: Any) -> Any:
+    def branches(self: Any, op: Any) -> Any:
+        return right(self, replace(op, then=op.orelse, orelse=op.then))
+
+    return branches
+
+
+def _begins_late(right: Any) -> Any:
+    return lambda self, op: right(self, replace(op, lower=add(op.lower, Constant(1))))
+
+
+def _zero_fill(right: Any) -> Any:
+    return lambda part: None if right(part) is None else zero_of(part.dtype)
+
+
 FAULTS = (
     Fault("the analysis finds no conflict", f"{STAGE}._one_shot_analysis:conflicts_of", _nothing),
     Fault("copies have no contents", f"{STAGE}._copy_insertion:_Inserter._alloc", _no_contents),
@@ -121,4 +149,45 @@ FAULTS = (
     Fault("aliases are not looked for", "sparsejit.api._run:copies_needed", _nothing),
     Fault("transposes do nothing", "sparsejit.trace._views:View.permuted", _same_order),
     Fault("-= adds", "sparsejit.trace._assignment:_updated", _never_flips),
+    Fault("parts are put on each other", "sparsejit.trace._arranging:_in_a_row", _all_start_at_0),
+    Fault("moved entries stay", f"{STAGE}._sparse_reshaping:_shifted", _not_shifted),
+    Fault("branches are swapped", f"{STAGE}._dense_bufferize:_Bufferizer._if", _swapped_branches),
+    Fault("loops begin late", f"{STAGE}._dense_bufferize:_Bufferizer._for", _begins_late),
+    Fault(
+        "requested formats are ignored",
+        "sparsejit.trace._trace:_requested",
+        lambda right: lambda options, position: None,
+    ),
+    Fault(
+        "semirings compute with what is missing",
+        "sparsejit.trace._semirings:_guard",
+        lambda right: lambda found: None,
+    ),
+    Fault(
+        "missing elements do not count",
+        "sparsejit.trace._counting:_with_missing",
+        lambda right: lambda op, folded, fill, missing: folded,
+    ),
+    Fault(
+        "every element is the least",
+        "sparsejit.trace._arg_reductions:_matches",
+        lambda right: lambda part, extreme: right(part, part),
+    ),
+    Fault("fill values are 0", "sparsejit.trace._emit:absent_fill", _zero_fill),
+    Fault(
+        "affine indices reach too far",
+        "sparsejit.trace._index_extents:_span",
+        lambda right: lambda *args: Constant(0),
+    ),
+    Fault("dense results are not filled", f"{STAGE}._sinks:DenseSink.prologue", _nothing),
+    Fault(
+        "sums are not widened",
+        "sparsejit.trace._reductions:widened",
+        lambda right: lambda dtype: dtype,
+    ),
+    Fault(
+        "user reductions begin with 0",
+        "sparsejit.trace._fold:_number",
+        lambda right: lambda trace, identity: right(trace, 0),
+    ),
 )

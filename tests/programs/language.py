@@ -2,8 +2,9 @@
 
 A ``Program`` has objects (arrays that the caller holds, which may be views of one memory),
 parameters bound to objects or numbers, statements, and the names that it returns. Expressions are
-those of NumPy; right-hand sides of index statements are a language of their own. ``source`` writes
-the function that is decorated; ``tests.programs.plain`` evaluates the same data.
+those of NumPy; right-hand sides of index statements are a language of their own.
+``tests.programs.text`` writes the function that is decorated, ``tests.programs.plain`` evaluates
+the same data.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from dataclasses import dataclass
 
 __all__ = [
     "Apply",
+    "At",
     "Base",
+    "Call",
+    "Coord",
     "Expr",
     "IndexExpr",
     "IndexUpdate",
@@ -20,17 +24,17 @@ __all__ = [
     "Key",
     "Let",
     "Load",
+    "Loop",
     "Num",
     "Object",
     "Over",
     "Param",
+    "Place",
     "Program",
     "Statement",
     "Update",
     "Var",
     "children",
-    "key_text",
-    "source",
     "with_children",
 ]
 
@@ -78,23 +82,54 @@ Expr = Var | Num | Apply | Item
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """``stride * index + other + offset``; without an index a constant."""
+
+    index: str
+    offset: int = 0
+    stride: int = 1
+    other: str = ""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether this is an index alone, which takes the whole extent."""
+        return bool(self.index) and not self.other and (self.offset, self.stride) == (0, 1)
+
+    @property
+    def indices(self) -> tuple[str, ...]:
+        """The indices that occur."""
+        return tuple(index for index in (self.index, self.other) if index)
+
+
+At = tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Load:
-    """``name[i, j + 1]``: an index and an offset for each dimension; no index is a constant."""
+    """``name[2 * i + 1, j]``: a place for each dimension."""
 
     name: str
-    at: tuple[tuple[str, int], ...]
+    at: At
+
+
+@dataclass(frozen=True, slots=True)
+class Coord:
+    """An index used as a value."""
+
+    index: str
 
 
 @dataclass(frozen=True, slots=True)
 class Over:
-    """An operation on index expressions, as a template; ``index`` is summed over if not empty."""
+    """An operation on index expressions, as a template; ``index`` is reduced over if not empty."""
 
     template: str
     args: tuple[IndexExpr, ...]
     index: str = ""
+    reduction: str = "sum"
 
 
-IndexExpr = Load | Over | Num
+IndexExpr = Load | Coord | Over | Num
 
 
 # ---------------------------------------------------------------- statements
@@ -123,13 +158,30 @@ class IndexUpdate:
     """``name[i, j] op`` the sum of terms, each with a sign; ``fresh`` makes the output before."""
 
     name: str
-    at: tuple[tuple[str, int], ...]
+    at: At
     op: str
     terms: tuple[tuple[str, IndexExpr], ...]
     fresh: bool = False
 
 
-Statement = Let | Update | IndexUpdate
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """``names = sj.fori_loop(0, count, body, inits)``, or ``while_loop`` or ``cond``, by ``kind``.
+
+    Inside the carried values are called ``locals``; a while loop goes on while ``test`` holds and
+    fewer than ``count`` rounds are done; ``cond`` has two bodies and chooses by ``test``.
+    """
+
+    kind: str
+    names: tuple[str, ...]
+    inits: tuple[Expr, ...]
+    locals: tuple[str, ...]
+    bodies: tuple[tuple[Statement, ...], ...]
+    count: int = 0
+    test: Expr | None = None
+
+
+Statement = Let | Update | IndexUpdate | Loop
 
 
 # ---------------------------------------------------------------- programs
@@ -137,12 +189,13 @@ Statement = Let | Update | IndexUpdate
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """Memory of its own: shape, dtype, and what is drawn into it."""
+    """Memory of its own: shape, dtype, and what is drawn into it; ``fill`` between the others."""
 
     shape: tuple[int, ...]
     dtype: str
     seed: int
     density: float = 1.0
+    fill: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +218,22 @@ class Param:
 
 
 @dataclass(frozen=True, slots=True)
+class Call:
+    """How the function is called and what it is decorated with.
+
+    ``results`` is the container that is returned, ``packed`` one that holds the first two
+    arguments, ``keywords`` how many of the last arguments are passed by name; ``outputs`` are
+    formats by result position.
+    """
+
+    results: str = "tuple"
+    packed: str = ""
+    keywords: int = 0
+    outputs: tuple[tuple[int, str], ...] = ()
+    storage: str = "inline"
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """``kind`` of arrangement is in the objects; ``returns`` are names, at least one."""
 
@@ -173,6 +242,7 @@ class Program:
     params: tuple[Param, ...]
     statements: tuple[Statement, ...]
     returns: tuple[str, ...]
+    call: Call = Call()
 
 
 def children(expr: Expr | IndexExpr) -> tuple[Expr | IndexExpr, ...]:
@@ -186,88 +256,13 @@ def children(expr: Expr | IndexExpr) -> tuple[Expr | IndexExpr, ...]:
             return ()
 
 
-# ---------------------------------------------------------------- source text
-
-
-def _key_part(part: object) -> str:
-    match part:
-        case (start, stop, step):
-            texts = ["" if number is None else str(number) for number in (start, stop, step)]
-            return ":".join(texts[:2] if step is None else texts)
-        case _:
-            return str(part)
-
-
-def key_text(key: Key) -> str:
-    """Return a subscript as Python writes it, without brackets."""
-    return ", ".join(map(_key_part, key)) or "()"
-
-
-def _expr(expr: Expr) -> str:
-    match expr:
-        case Var(name):
-            return name
-        case Num(value):
-            return f"({value!r})" if value < 0 else repr(value)
-        case Apply(template, args):
-            return template.format(*map(_expr, args))
-        case Item(base, key):
-            return f"{_expr(base)}[{key_text(key)}]"
-
-
-def _at(at: tuple[tuple[str, int], ...]) -> str:
-    texts = [
-        str(offset) if not index else f"{index} + {offset}" if offset else index
-        for index, offset in at
-    ]
-    return ", ".join(texts) or "()"
-
-
-def _index_expr(expr: IndexExpr) -> str:
-    match expr:
-        case Load(name, at):
-            return f"{name}[{_at(at)}]" if at else name
-        case Num(value):
-            return f"({value!r})" if value < 0 else repr(value)
-        case Over(template, args, index):
-            text = template.format(*map(_index_expr, args))
-            return f"sj.sum({text}, over={index})" if index else text
-
-
-def _statement(statement: Statement) -> list[str]:
-    match statement:
-        case Let(name, value):
-            return [f"{name} = {_expr(value)}"]
-        case Update(name, None, op, value):
-            return [f"{name} {op} {_expr(value)}"]
-        case Update(name, key, op, value):
-            assert key is not None
-            return [f"{name}[{key_text(key)}] {op} {_expr(value)}"]
-        case IndexUpdate(name, at, op, terms, fresh):
-            text = "".join(f" {sign} {_index_expr(term)}" for sign, term in terms)
-            text = text.removeprefix(" + ")
-            made = [f"{name} = sj.output()"] if fresh else []
-            return [*made, f"{name}[{_at(at)}] {op} {text.strip()}"]
-
-
-def source(program: Program) -> str:
-    """Return the text of the program as a Python function ``f``."""
-    lines = [f"def f({', '.join(param.name for param in program.params)}):"]
-    if any(isinstance(statement, IndexUpdate) for statement in program.statements):
-        lines.append("    i, j, k = sj.indices('i j k')")
-    for statement in program.statements:
-        lines += [f"    {line}" for line in _statement(statement)]
-    lines.append(f"    return {', '.join(program.returns)},")
-    return "\n".join(lines) + "\n"
-
-
 def with_children(expr: Expr | IndexExpr, parts: tuple[Expr | IndexExpr, ...]) -> Expr | IndexExpr:
     """Return the expression with other parts."""
     match expr:
         case Apply(template, _):
             return Apply(template, parts)  # type: ignore[arg-type]  # parts of the same kind
-        case Over(template, _, index):
-            return Over(template, parts, index)  # type: ignore[arg-type]  # likewise
+        case Over(template, _, index, reduction):
+            return Over(template, parts, index, reduction)  # type: ignore[arg-type]  # likewise
         case Item(_, key):
             return Item(parts[0], key)  # type: ignore[arg-type]  # likewise
         case _:

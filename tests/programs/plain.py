@@ -1,63 +1,66 @@
 """Random programs evaluated in plain NumPy, statement by statement, by brute force.
 
 In: a ``Program``. Out: what it returns and the final state of the memory it works on. Nothing of
-sparsejit takes part: index statements are evaluated over the whole grid of their indices.
+sparsejit takes part: sparse tensors are arrays with masks (``pairs``), and index statements are
+evaluated over the whole grid of their indices (``plain_indices``).
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tests.programs import user_functions
 from tests.programs.language import (
     Apply,
     Base,
     Expr,
-    IndexExpr,
     IndexUpdate,
     Item,
     Key,
     Let,
-    Load,
+    Loop,
     Num,
-    Over,
     Program,
     Statement,
     Update,
     Var,
-    children,
 )
+from tests.programs.library import cond, fori_loop, library, while_loop
+from tests.programs.pairs import Array, Pair, as_plain, pair
+from tests.programs.plain_indices import fitting, index_update, same_kind
 
-__all__ = ["Memory", "evaluate_plain", "final_names", "make_memory", "subscript"]
+__all__ = ["REFUSALS", "Memory", "evaluate_plain", "final_names", "make_memory", "subscript"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-Indices = dict[str, int]
+REFUSALS = (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError)
+"""What NumPy raises for a program that means nothing."""
 
-INDICES = ("i", "j", "k")
 UPDATES: dict[str, Callable[[Any, Any], Any]] = {
-    "+=": np.ndarray.__iadd__,
-    "-=": np.ndarray.__isub__,
-    "*=": np.ndarray.__imul__,
+    "+=": operator.iadd,
+    "-=": operator.isub,
+    "*=": operator.imul,
 }
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "+=": operator.add,
     "-=": operator.sub,
     "*=": operator.mul,
 }
-UFUNCS = {"+=": np.add, "-=": np.subtract, "*=": np.multiply}
+_FUNCTIONS = {name: getattr(user_functions, name) for name in user_functions.__all__}
+SCOPE: dict[str, Any] = {"np": np, "sj": library, **_FUNCTIONS}
+"""What the texts of expressions may name beside their holes."""
 
 
 @dataclass(slots=True)
 class Memory:
-    """The bases, the objects over them, and what the sparse ones store."""
+    """The bases, and the objects over them; sparse ones are copies that know what they store."""
 
     bases: list[Array]
     objects: list[Array]
-    masks: dict[int, Array] = field(default_factory=dict)
 
 
 def subscript(key: Key) -> Any:
@@ -73,30 +76,39 @@ def make_memory(program: Program) -> Memory:
     """Return fresh arrays, sharing memory as the program's objects say."""
     bases = [_drawn(base) for base in program.bases]
     objects: list[Array] = []
-    masks: dict[int, Array] = {}
-    for number, described in enumerate(program.objects):
+    for described in program.objects:
         array = bases[described.base]
         array = array[subscript(described.view)] if described.view else array
         array = array.T if described.transposed else array
         if described.format:
-            array = array.copy()
-            masks[number] = _stored(array, described.format)
+            fill = np.asarray(program.bases[described.base].fill).astype(array.dtype)[()]
+            pads = described.format in PADDING
+            stored = _stored(array, described.format, fill)
+            array = pair(array.copy(), stored, fill, True, pads)
         objects.append(array)
-    return Memory(bases, objects, masks)
+    return Memory(bases, objects)
 
 
 def _drawn(base: Base) -> Array:
     rng = np.random.default_rng(base.seed)
-    values = rng.integers(-4, 5, base.shape)
-    if base.density < 1:
-        values = np.where(rng.random(base.shape) < base.density, values, 0)
-    return values.astype(base.dtype)
+    dtype = np.dtype(base.dtype)
+    most = 2 if dtype.itemsize == 2 and dtype.kind not in "iu" else 4
+    values = rng.integers(0 if dtype.kind in "ub" else -most, most + 1, base.shape)
+    kept = rng.random(base.shape) < base.density
+    if dtype.kind == "c":
+        values = values + 1j * rng.integers(-2, 3, base.shape)
+    made: Array = (np.where(kept, values, base.fill) if base.density < 1 else values).astype(dtype)
+    return made
 
 
-def _stored(array: Array, fmt: str) -> Array:
+PADDING = ("BSR(2, 2)", "DIA")
+"""The formats that store whole blocks or diagonals."""
+
+
+def _stored(array: Array, fmt: str, fill: Any) -> Array:
     """Return the mask of slots that hold an entry: whole blocks, and whole diagonals."""
-    stored: Array = array != 0
-    if fmt not in ("BSR(2, 2)", "DIA"):
+    stored: Array = array != fill
+    if fmt not in PADDING:
         return stored
     rows, columns = (np.asarray(grid) for grid in np.indices(array.shape))
     owner: Array = (
@@ -105,28 +117,10 @@ def _stored(array: Array, fmt: str) -> Array:
     return np.isin(owner, np.unique(owner[stored]))
 
 
-class _Plain:
-    """What a program's templates call ``sj``."""
-
-    maximum, minimum = staticmethod(np.maximum), staticmethod(np.minimum)
-    where = staticmethod(np.where)
-
-    def __init__(self, masks: Mapping[int, Array]) -> None:
-        self.masks = masks  # by id of the array
-
-    def einsum(self, subscripts: str, *operands: Any) -> Any:
-        return np.array(np.einsum(subscripts, *operands))[()]  # a value, never a view
-
-    def where_stored(self, S: Array, value: Any) -> Any:
-        stored = self.masks.get(id(S), np.ones(S.shape, bool))
-        value = np.asarray(value)
-        return np.where(stored, value, np.zeros((), value.dtype))
-
-
 def evaluate_plain(program: Program, memory: Memory) -> tuple[Any, ...]:
     """Run the program on the memory, which it changes, and return its results.
 
-    Raises what NumPy raises, and ``ValueError`` where an index statement has no meaning.
+    Raises what NumPy raises, and ``ValueError`` where a statement has no meaning.
     """
     names = final_names(program, memory)
     return tuple(names[name] for name in program.returns)
@@ -134,191 +128,132 @@ def evaluate_plain(program: Program, memory: Memory) -> tuple[Any, ...]:
 
 def final_names(program: Program, memory: Memory) -> dict[str, Any]:
     """Run the program on the memory and return the value of every name at its end."""
-    masks = {id(memory.objects[n]): mask for n, mask in memory.masks.items()}
     names: dict[str, Any] = {}
     for param in program.params:
         names[param.name] = param.number if param.object is None else memory.objects[param.object]
-    library = _Plain(masks)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # overflow and lost imaginary parts are meant
         for statement in program.statements:
-            _execute(statement, names, library)
+            _execute(statement, names)
     return names
 
 
-def _execute(statement: Statement, names: dict[str, Any], library: _Plain) -> None:
+def _execute(statement: Statement, names: dict[str, Any]) -> None:
     match statement:
         case Let(name, value):
-            names[name] = _value(value, names, library)
+            names[name] = evaluate(value, names)
         case Update(name, None, op, value):
-            made = _value(value, names, library)
+            made = evaluate(value, names)
             if isinstance(names[name], np.ndarray):
                 UPDATES[op](names[name], made)
             else:
                 names[name] = _OPERATORS[op](names[name], made)
         case Update(name, key, op, value):
-            made = _value(value, names, library)
+            made = evaluate(value, names)
             place = subscript(key or ())
             if op == "=":
+                fitting(made, names[name].dtype)
                 names[name][place] = made
             else:
-                names[name][place] = _same_kind(op, names[name][place], made)
+                names[name][place] = same_kind(op, names[name][place], made)
         case IndexUpdate():
-            _index_update(statement, names)
+            index_update(statement, names)
+        case Loop():
+            _execute_loop(statement, names)
 
 
-def _same_kind(op: str, old: Any, value: Any) -> Any:
-    array = np.array(old)
-    UFUNCS[op](array, value, out=array, casting="same_kind")
-    return array
-
-
-def _value(expr: Expr, names: Mapping[str, Any], library: _Plain) -> Any:
+def evaluate(expr: Expr, names: Mapping[str, Any]) -> Any:
+    """Return the value of an expression."""
     match expr:
         case Var(name):
             return names[name]
         case Num(value):
             return value
         case Item(base, key):
-            return _value(base, names, library)[subscript(key)]
+            return evaluate(base, names)[subscript(key)]
         case Apply(template, args):
-            values = {f"_{n}": _value(arg, names, library) for n, arg in enumerate(args)}
-            return eval(template.format(*values), {"np": np, "sj": library}, values)
-
-
-# ---------------------------------------------------------------- index statements
-
-
-def _loads(expr: IndexExpr) -> Iterator[Load]:
-    if isinstance(expr, Load):
-        yield expr
-    for part in children(expr):
-        assert not isinstance(part, Var | Apply | Item)
-        yield from _loads(part)
-
-
-def _index_update(statement: IndexUpdate, names: dict[str, Any]) -> None:
-    left = [index for index, _ in statement.at if index]
-    _check_sums(statement)
-    accesses = [load for _, term in statement.terms for load in _loads(term)]
-    bounded = [(load.at, np.shape(names[load.name])) for load in accesses]
-    if not statement.fresh:
-        bounded.append((statement.at, np.shape(names[statement.name])))
-    extents = _extents(bounded)
-    total: Any = None
-    for sign, term in statement.terms:
-        value = _term(term, left, extents, names)
-        if total is None:
-            total = value if sign == "+" else -value
-        else:
-            total = np.add(total, value) if sign == "+" else np.subtract(total, value)
-    total = np.broadcast_to(total, [extents[index] for index in left])
-    if statement.fresh:
-        names[statement.name] = np.array(total)
-        return
-    target = names[statement.name]
-    if not isinstance(target, np.ndarray):
-        raise ValueError("a number has no elements")
-    grids = np.meshgrid(*(np.arange(extents[index]) for index in left), indexing="ij", copy=True)
-    by_index = dict(zip(left, grids, strict=True))
-    place = tuple(by_index[index] + offset if index else offset for index, offset in statement.at)
-    old = target[place]
-    target[place] = total if statement.op == "=" else _same_kind(statement.op, old, total)
-
-
-def _check_sums(statement: IndexUpdate) -> None:
-    """Refuse a sum over an index that its expression lacks, or that is used beside it too."""
-    outside = {index for index, _ in statement.at}
-    for term in (term for _, term in statement.terms):
-        closed = _closed(term)
-        for load in _loads(term):
-            outside |= {index for index, _ in load.at} - closed
-        if closed & outside:
-            raise ValueError("an index has two meanings")
-        for part in _sums(term):
-            if part.index not in _own(part):
-                raise ValueError("a sum over an index that the expression lacks")
-            if any(offset for load in _loads(part) for _, offset in load.at):
-                # Its extents would have to agree with those outside of the sum.
-                raise ValueError("an offset inside of a sum")
-
-
-def _own(expr: IndexExpr) -> set[str]:
-    return {index for load in _loads(expr) for index, _ in load.at}
-
-
-def _sums(expr: IndexExpr) -> Iterator[Over]:
-    if isinstance(expr, Over):
-        if expr.index:
-            yield expr
-        for part in expr.args:
-            yield from _sums(part)
-
-
-def _extents(bounded: list[tuple[tuple[tuple[str, int], ...], tuple[int, ...]]]) -> Indices:
-    """Return the largest extents that keep every access inside; plain accesses must agree."""
-    plain: Indices = {}
-    extents: Indices = {}
-    for at, shape in bounded:
-        if len(at) != len(shape):
-            raise ValueError("an access has another rank")
-        for (index, offset), extent in zip(at, shape, strict=True):
-            room = extent - offset
-            if room < (0 if index else 1):
-                raise ValueError("an access leaves its array")
-            if not index:
-                continue
-            if not offset and plain.setdefault(index, extent) != extent:
-                raise ValueError("extents differ")
-            extents[index] = min(extents.get(index, room), room)
-    return extents
-
-
-def _term(term: IndexExpr, left: list[str], extents: Indices, names: Mapping[str, Any]) -> Any:
-    """Return a term over the indices on the left, summed over its other ones."""
-    value = _grid(term, extents, names)
-    if not np.shape(value):
-        return value  # a number promotes weakly, also as a term
-    own = {index for load in _loads(term) for index, _ in load.at if index} - _closed(term)
-    for axis, index in enumerate(INDICES):
-        if index in own and index not in left:
-            value = np.add.reduce(value, axis=axis, keepdims=True, dtype=value.dtype)
-    axes = [axis for axis, index in enumerate(INDICES) if index not in left]
-    value = np.squeeze(value, axis=tuple(axes))
-    ordered = [index for index in INDICES if index in left]
-    return np.transpose(value, [ordered.index(index) for index in left])
-
-
-def _closed(expr: IndexExpr) -> set[str]:
-    """Return the indices that ``sum(..., over=)`` inside has summed over."""
-    own = {expr.index} if isinstance(expr, Over) and expr.index else set()
-    return own.union(*(_closed(part) for part in children(expr)))  # type: ignore[arg-type]  # index expressions
-
-
-def _grid(expr: IndexExpr, extents: Indices, names: Mapping[str, Any]) -> Any:
-    """Return the values over all of i, j and k, with extent 1 along those that do not occur.
-
-    Numbers stay numbers, since Python's promote weakly.
-    """
-    match expr:
-        case Num(value):
-            return value
-        case Load(name, ()):
-            return names[name]
-        case Load(name, at):
-            place = []
-            for index, offset in at:
-                column = np.arange(extents[index]) + offset if index else np.array([offset])
-                axis = INDICES.index(index) if index else 0
-                shape = [1, 1, 1]
-                shape[axis] = column.size
-                place.append(column.reshape(shape))
-            found: Array = names[name][tuple(place)]
-            return found.reshape(found.shape or (1, 1, 1))
-        case Over(template, args, index):
-            values = {f"_{n}": _grid(arg, extents, names) for n, arg in enumerate(args)}
-            scope = {"np": np, "sj": _Plain({})}
-            made: Array = eval(template.format(*values), scope, values)
-            if index:
-                axis = INDICES.index(index)
-                made = np.add.reduce(made, axis=axis, keepdims=True, dtype=made.dtype)
+            values = {f"_{n}": evaluate(arg, names) for n, arg in enumerate(args)}
+            if ".astype(np." in template:
+                fitting(
+                    values["_0"], np.dtype(template.split("np.")[-1].removesuffix("_)").strip(")"))
+                )
+            if "axis=" in template and not all(map(np.ndim, values.values())):
+                raise ValueError("a number has no axes")
+            _check_dtypes(template, [np.asarray(value).dtype for value in values.values()])
+            made = _checked(eval(template.format(*values), SCOPE, values))
+            if isinstance(made, Pair) and "*" not in template:
+                runs = [
+                    not np.ndim(v) and not isinstance(a, Num)
+                    for v, a in zip(values.values(), args, strict=True)
+                ]
+                return pair(made, None) if any(runs) else made
             return made
+
+
+def _check_dtypes(template: str, dtypes: list[np.dtype[Any]]) -> None:
+    """Refuse what NumPy does in another dtype, or not exactly."""
+    names = {dtype.name for dtype in dtypes}
+    if "bfloat16" in names and any(word in template for word in ("@", "dot(", "clip(")):
+        raise ValueError("NumPy computes this in float32")
+    if names & {"complex64", "complex128"} and ("sign(" in template or "abs(" in template):
+        raise ValueError("the size of a complex number is not exact")
+
+
+def _checked(value: Any) -> Any:
+    """Refuse floats that sums may not reach exactly."""
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.name in LARGEST_EXACT:
+        finite = np.abs(value)[np.isfinite(value)]
+        if not bool((finite <= LARGEST_EXACT[value.dtype.name]).all()):
+            raise ValueError("a float becomes inexact")
+    return value
+
+
+LARGEST_EXACT = {
+    "float16": 2000, "bfloat16": 250, "float32": 2**23, "float64": 2**51, "complex64": 2**23,
+    "complex128": 2**51,
+}  # fmt: skip
+
+
+# ---------------------------------------------------------------- loops
+
+
+def _read_only(value: Any) -> Any:
+    """Return what a body sees of a value from outside, which it must not change."""
+    if not isinstance(value, np.ndarray):
+        return value
+    view = as_plain(value).view()
+    view.flags.writeable = False
+    if isinstance(value, Pair):
+        return pair(view, value.stored, value.fill, value.sure, value.pads)
+    return view
+
+
+def _execute_loop(loop: Loop, names: dict[str, Any]) -> None:
+    def run(body: tuple[Statement, ...], values: Any, **more: Any) -> Any:
+        outside = {name: _read_only(value) for name, value in names.items()}
+        inside = {**outside, **dict(zip(loop.locals, values, strict=True)), **more}
+        for statement in body:
+            _execute(statement, inside)
+        return tuple(inside[name] for name in loop.locals)
+
+    def holds(values: Any) -> bool:
+        assert loop.test is not None
+        return bool(evaluate(loop.test, {**names, **dict(zip(loop.locals, values, strict=True))}))
+
+    inits = tuple(evaluate(init, names) for init in loop.inits)
+    match loop.kind:
+        case "for":
+            made = fori_loop(
+                0, loop.count, lambda i, values: run(loop.bodies[0], values, i=i), inits
+            )
+        case "while":
+            made = while_loop(
+                lambda c: holds(c[1:]) and c[0] < loop.count,
+                lambda c: (c[0] + 1, *run(loop.bodies[0], c[1:], rounds=c[0])),
+                (0, *inits),
+            )[1:]
+        case _:
+            assert loop.test is not None
+            then, orelse = ((lambda *v, body=body: run(body, v)) for body in loop.bodies)
+            made = cond(bool(evaluate(loop.test, names)), then, orelse, *inits)
+    names.update(zip(loop.names, made, strict=True))

@@ -5,18 +5,22 @@ seeds of their own; ``python -m tests.programs.reducing SEED`` makes a failing o
 """
 
 import os
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
 
 from tests.programs.accesses import assigned_objects, has_aliases
 from tests.programs.drawing import draw_program
-from tests.programs.language import Apply, Expr, IndexUpdate, Program, children, source
+from tests.programs.features import ALL_FEATURES, features_of
 from tests.programs.plain import make_memory
 from tests.programs.running import Verdict, run_program
+from tests.programs.text import source
 
 CHUNKS = 8
 SEEDS = 240
+COVERED = 600
+TIMES = 2
 MORE = int(os.environ.get("SPARSEJIT_FUZZ", "0"))
 
 
@@ -57,32 +61,28 @@ def test_random_programs_on_llvm(start: int, monkeypatch: pytest.MonkeyPatch) ->
         run_with_notes(seed, "cpu")
 
 
-def _templates(program: Program) -> set[str]:
-    def walk(expr: Expr) -> set[str]:
-        own = {expr.template} if isinstance(expr, Apply) else set()
-        return own.union(*(walk(part) for part in children(expr)))  # type: ignore[arg-type]  # parts of an Expr
-
-    values = [s.value for s in program.statements if not isinstance(s, IndexUpdate)]
-    return set().union(*map(walk, values))
-
-
 def test_the_programs_are_what_they_should_be() -> None:
     programs = [draw_program(seed) for seed in range(SEEDS)]
-    assert all(len(program.statements) >= 3 for program in programs)
+    assert sum(len(program.statements) >= 3 for program in programs) >= 0.98 * SEEDS
     assert sum(bool(assigned_objects(program)) for program in programs) >= SEEDS / 2
     assert sum(has_aliases(program, make_memory(program)) for program in programs) >= SEEDS / 3
     assert sum(len(program.returns) > 1 for program in programs) >= SEEDS / 3
     texts = list(map(source, programs))
     for part in ("+=", "-=", "*=", "[:-1]", "[::-1]", ".T", "sj.output()", "+ 1]", "over=", "s "):
         assert sum(part in text for text in texts) >= 5, part
-    used = set().union(*map(_templates, programs))
-    for part in ("@", "einsum", "where_stored", "sum(axis", "diagonal", "[:, None]", "np.where"):
-        assert any(part in template for template in used), part
-    formats = {described.format for program in programs for described in program.objects}
-    assert len(formats) >= 10
     returned = [
         program
         for program in programs
         if {param.name for param in program.params} & set(program.returns)
     ]
     assert len(returned) >= SEEDS / 10
+
+
+def test_no_feature_vanishes() -> None:
+    """Each feature, by name, is in at least ``TIMES`` of as many programs as follow each other."""
+    counts: Counter[str] = Counter()
+    for seed in range(COVERED):
+        counts.update(features_of(draw_program(seed)))
+    missing = {feature: counts[feature] for feature in ALL_FEATURES if counts[feature] < TIMES}
+    assert not missing, f"drawn less than {TIMES} times: {missing}"
+    assert len(ALL_FEATURES) >= 170

@@ -13,25 +13,25 @@ from pathlib import Path
 from types import ModuleType
 
 import scipy
-from llvmlite import binding
 
 from sparsejit.backends.llvm._blas import BLAS_SYMBOLS
 from sparsejit.errors import BackendError
 
-__all__ = ["provide_symbols"]
+__all__ = ["blas_addresses"]
 
 
 @functools.cache
-def provide_symbols() -> None:
-    """Tell LLVM where the functions of SciPy's BLAS are."""
+def blas_addresses() -> dict[str, int]:
+    """Return where the functions of SciPy's BLAS are, by the symbols of generated code."""
     pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
     name_of = ctypes.pythonapi.PyCapsule_GetName
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     name_of.restype, name_of.argtypes = ctypes.c_char_p, (ctypes.py_object,)
     capsules = _cython_blas().__pyx_capi__
-    for symbol, name in BLAS_SYMBOLS.items():
-        capsule = capsules[name]
-        binding.add_symbol(symbol, pointer_of(capsule, name_of(capsule)))
+    return {
+        symbol: pointer_of(capsules[name], name_of(capsules[name]))
+        for symbol, name in BLAS_SYMBOLS.items()
+    }
 
 
 def _cython_blas() -> ModuleType:

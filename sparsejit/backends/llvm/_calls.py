@@ -15,18 +15,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsejit.backends.llvm._arrays import Layout
+from sparsejit.backends.llvm._expand_assembly import FULL
 from sparsejit.backends.llvm._module import OBJECT_HEAD, owned_roots, preallocated, result_roots
+from sparsejit.backends.llvm._statements import NO_MEMORY
 from sparsejit.errors import TensorTypeError
 from sparsejit.ir.fold import numpy_dtype
-from sparsejit.ir.loops import Binary, Expr, Lit, LoopFunc, Memref, Var
+from sparsejit.ir.loop_walk import all_statements
+from sparsejit.ir.loops import Alloc, Binary, DimOf, Expr, Lit, LoopFunc, Memref, Var
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.types import DType
 
-__all__ = ["Arguments", "Results", "object_layout_is_known"]
+__all__ = [
+    "Arguments",
+    "Results",
+    "failure",
+    "object_layout_is_known",
+    "scalar_format",
+    "scalar_words",
+]
 
 _BEHAVED = 0x101
 """The flags of an array that is contiguous and aligned."""
 _ALIGNED = 0x100
+_FULL = dict(FULL.values())
 _FORMATS = {
     DType.BOOL: "?7x8x", DType.INT8: "b7x8x", DType.INT16: "h6x8x", DType.INT32: "i4x8x",
     DType.INT64: "q8x", DType.UINT8: "B7x8x", DType.UINT16: "H6x8x", DType.UINT32: "I4x8x",
@@ -51,10 +62,10 @@ def object_layout_is_known() -> bool:
 class Arguments:
     """The parameters of a function: how their arguments are checked and laid down in a block."""
 
-    __slots__ = ("_arrays", "_count", "_dtypes", "_func", "_others", "_ranks")
+    __slots__ = ("_arrays", "_count", "_dtypes", "_others", "_ranks", "func")
 
     def __init__(self, func: LoopFunc) -> None:
-        self._func = func
+        self.func = func
         places = range(len(func.params))
         self._count = len(func.params)
         self._arrays = [place for place in places if isinstance(func.params[place], Memref)]
@@ -71,7 +82,7 @@ class Arguments:
         """The layout of the words, in the notation of ``struct``."""
         return "".join(
             "q" if isinstance(param, Memref) else _FORMATS[param.dtype]
-            for param in self._func.params
+            for param in self.func.params
         )
 
     def words(self, arguments: Sequence[object]) -> tuple[list[Any], tuple[int, ...]]:
@@ -95,13 +106,13 @@ class Arguments:
             flags.append(array.flags.num)
             packed[place] = id(array)
         for place in self._others:
-            packed[place] = _scalar(arguments[place], self._dtypes[place])
+            packed[place] = scalar_words(arguments[place], self._dtypes[place])
         if self._others:
             packed = _flattened(packed)
         return packed, tuple(flags)
 
     def _check(self, place: int, array: object) -> None:
-        param, dtype = self._func.params[place], self._dtypes[place]
+        param, dtype = self.func.params[place], self._dtypes[place]
         if not isinstance(array, np.ndarray):
             raise TensorTypeError(
                 f"'{param.name}' must be an array, not of type {type(array).__name__}"
@@ -124,7 +135,12 @@ def _layout(array: Any) -> Layout:
     return Layout.UNIT if is_unit else Layout.STRIDED
 
 
-def _scalar(value: Any, dtype: np.dtype[Any]) -> Any:
+def scalar_format(dtype: DType) -> str:
+    """Return how ``struct`` packs a scalar in two words."""
+    return _FORMATS[dtype]
+
+
+def scalar_words(value: Any, dtype: np.dtype[Any]) -> Any:
     """Return what ``struct`` packs for a scalar: for complex numbers a pair."""
     if dtype.kind == "c":
         number = dtype.type(value)
@@ -171,8 +187,10 @@ class Results:
     """The results of a function: those to be made before a call, and those it hands out."""
 
     __slots__ = (
+        "_allocates",
         "_flat",
         "_free",
+        "_has_status",
         "_is_simple",
         "_made",
         "_numbers",
@@ -181,7 +199,8 @@ class Results:
         "_roots",
     )
 
-    def __init__(self, func: LoopFunc) -> None:
+    def __init__(self, func: LoopFunc, *, has_status: bool = False) -> None:
+        self._has_status = has_status
         self._params = {param.name: place for place, param in enumerate(func.params)}
         self._made = [
             (
@@ -191,6 +210,10 @@ class Results:
             )
             for stmt in preallocated(func)
         ]
+        self._allocates = any(
+            isinstance(stmt, Alloc) and stmt.memref.name not in {name for name, *_ in self._made}
+            for stmt in all_statements(func.body)
+        )
         self._numbers = {name: number for number, (name, _, _) in enumerate(self._made)}
         self._owners = result_roots(func)
         self._roots = owned_roots(func)
@@ -210,12 +233,21 @@ class Results:
         """How many words the function writes."""
         return len(self._roots) + sum(1 + 2 * memref.rank for memref in self._flat)
 
+    @property
+    def can_fail(self) -> bool:
+        """Whether memory may be missing, or the room of a level."""
+        return self._allocates or self._has_status
+
+    def shapes(self, arguments: Sequence[Any]) -> tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]:
+        """Return extents and dtypes of the results whose extents are known."""
+        return tuple(
+            (tuple([extent(arguments) for extent in extents]), dtype)
+            for _, extents, dtype in self._made
+        )
+
     def make(self, arguments: Sequence[Any]) -> list[NDArray[Any]]:
         """Return new arrays for the results whose extents are known."""
-        return [
-            np.empty([extent(arguments) for extent in extents], dtype)
-            for _, extents, dtype in self._made
-        ]
+        return [np.empty(shape, dtype) for shape, dtype in self.shapes(arguments)]
 
     def wrapped(
         self, words: Sequence[int], arguments: Sequence[Any], made: Sequence[NDArray[Any]]
@@ -264,6 +296,13 @@ def _window(
     return array if raw is kind else array.view(kind)
 
 
+def failure(status: int) -> Exception:
+    """Return what a kernel raises for a status."""
+    if status == NO_MEMORY:
+        return MemoryError("a kernel could not allocate memory for its result")
+    return ValueError(_FULL[status])
+
+
 # ---------------------------------------------------------------- extents
 
 _INTEGER: dict[BinaryOp, Callable[[int, int], int]] = {
@@ -283,6 +322,9 @@ def _evaluator(expr: Expr, params: dict[str, int]) -> Callable[[Sequence[Any]], 
         case Var(name, _):
             place = params[name]
             return lambda arguments: int(arguments[place])
+        case DimOf(memref, axis):
+            place = params[memref.name]
+            return lambda arguments: int(arguments[place].shape[axis])
         case Lit(const):
             assert isinstance(const.value, int)
             number = const.value

@@ -1,36 +1,41 @@
 """From a module to an address to call: LLVM's optimizer, an object cache, a loader.
 
 Objects are kept on disk under a key of all that the text depends on, the versions, the processor
-and the options; so what is found there need not even be printed. Before code is generated, every
-external symbol is checked against a list: an unknown one would end the process when it is loaded.
+and the options; so what is found there need not even be printed, and LLVM is not imported for it.
+For the same reason the key knows this package and LLVM by their files: names, sizes and times.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
+import platform
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import llvmlite
-from llvmlite import binding
-
-from sparsejit.backends import support
 from sparsejit.backends.disk_cache import digest, read_entry, write_entry
 from sparsejit.backends.llvm._blas import BLAS_SYMBOLS
-from sparsejit.backends.llvm._blas_symbols import provide_symbols
-from sparsejit.backends.llvm._functions import EXTERNAL
+from sparsejit.backends.llvm._blas_symbols import blas_addresses
 from sparsejit.backends.llvm._module import Emitted
+from sparsejit.backends.llvm._object_loader import load_object
 from sparsejit.debug import logger
-from sparsejit.errors import BackendError
 
 __all__ = ["Loaded", "load_module"]
 
 _KIND = "llvm"
-_BUG = "this is a bug of sparsejit; please report it with the program"
+_PROCESSOR = Path("/proc/cpuinfo")
+_PROCESSOR_LINES = (
+    "vendor_id",
+    "model name",
+    "flags",
+    "CPU implementer",
+    "CPU part",
+    "Features",
+)
 
 
 class _Lock:
@@ -52,74 +57,55 @@ class Loaded:
     """The address of the entry; the code lives as long as ``owners`` do."""
 
     address: int
-    was_cached: bool
     owners: tuple[Any, ...] = field(repr=False)
-
-
-@functools.cache
-def _initialize() -> None:
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-
-
-@functools.cache
-def _host() -> tuple[str, str]:
-    return binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
-
-
-def _vector_bits() -> int:
-    """Return the size of the vectors to use: wider ones would slow the whole processor down."""
-    return 256 if "+avx," in f"{_host()[1]}," else 128
-
-
-def _machine() -> Any:
-    """Return a new target machine: an engine takes possession of the one it is made with."""
-    _initialize()
-    name, features = _host()
-    return binding.Target.from_default_triple().create_target_machine(
-        cpu=name, features=features, opt=2, codemodel="jitdefault", jit=True
-    )
+    was_cached: bool = False
 
 
 @functools.cache
 def _environment() -> tuple[str, ...]:
-    version = ".".join(map(str, binding.llvm_version_info))
-    return llvmlite.__version__, version, *_host(), _generator()
+    """Return what objects depend on beside the loop function and the options."""
+    return platform.python_version(), _processor(), _llvm(), _generator()
+
+
+def _processor() -> str:
+    """Return what the system says of the processor: name and features."""
+    try:
+        with _PROCESSOR.open(encoding="utf-8", errors="replace") as file:
+            first = file.read(16384).split("\n\n", 1)[0]
+    except OSError:
+        first = ""
+    wanted = [line for line in first.splitlines() if line.startswith(_PROCESSOR_LINES)]
+    if wanted:
+        return "\n".join(wanted)
+    from sparsejit.backends.llvm._compiler import host
+
+    return "\n".join(host())
+
+
+def _llvm() -> str:
+    """Return which llvmlite is installed."""
+    spec = importlib.util.find_spec("llvmlite")
+    if spec is None or not spec.submodule_search_locations:
+        raise ModuleNotFoundError("the CPU target needs llvmlite: pip install llvmlite")
+    folder = Path(next(iter(spec.submodule_search_locations)))
+    return "\n".join((_stamps(folder, "*.py"), _stamps(folder / "binding", "*")))
 
 
 def _generator() -> str:
-    """Return a key of the code that prints LLVM IR."""
-    folders = Path(__file__).parent, Path(str(support.__file__)).parent
-    texts = [path.read_text("utf-8") for folder in folders for path in sorted(folder.glob("*.py"))]
-    return digest(*texts)
+    """Return a key of the code that prints LLVM IR, and of what it prints it from."""
+    package = Path(__file__).parents[2]
+    folders = [Path(__file__).parent, package / "backends" / "support", package / "ir"]
+    return "\n".join(_stamps(folder, "*.py") for folder in folders)
 
 
-def _compiled(emitted: Emitted, called: Mapping[str, Any]) -> bytes:
-    """Return the object of a module."""
-    _check_symbols(emitted.external, called)
-    try:
-        module = binding.parse_assembly(emitted.text)
-        module.verify()
-    except RuntimeError as error:
-        message = f"LLVM refuses a generated module: {' '.join(str(error).split())}"
-        raise BackendError(message, hint=_BUG) from error
-    machine = _machine()
-    tuning = binding.PipelineTuningOptions(speed_level=2)
-    tuning.loop_vectorization = True
-    tuning.loop_unrolling = True
-    builder = binding.create_pass_builder(machine, tuning)
-    builder.getModulePassManager().run(module, builder)
-    content: bytes = machine.emit_object(module)
-    return content
-
-
-def _check_symbols(external: tuple[str, ...], called: Mapping[str, Any]) -> None:
-    unknown = sorted(set(external) - EXTERNAL - set(BLAS_SYMBOLS) - set(called))
-    if unknown:
-        raise BackendError(
-            f"generated code calls {', '.join(unknown)}, which is not on the list of what it may",
-            hint=_BUG,
-        )
+def _stamps(folder: Path, pattern: str) -> str:
+    """Return name, size and times of some files; the time of its entry changes with any file."""
+    found = []
+    for path in sorted(folder.glob(pattern)):
+        known = path.stat()
+        times = known.st_mtime_ns, known.st_ctime_ns
+        found.append(f"{path.name} {known.st_size} {times} {known.st_ino}")
+    return "\n".join(found)
 
 
 def load_module(
@@ -138,33 +124,32 @@ def load_module(
     refuses the text or it has an unknown symbol.
     """
     with _Lock.lock:
-        for symbol, function in called.items():
-            binding.add_symbol(symbol, function.address)
-        owners = tuple(called.values())
         key = digest(*described, *_environment())
         # LLVM ends the process over what is no object: an entry says whose it is.
         mark = f"object {key}\n".encode()
         stored = read_entry(_KIND, key) if cache else None
         if stored is not None:
             if stored.startswith(mark):
-                return _loaded(stored[len(mark) :], entry, owners, was_cached=True)
+                return _loaded(stored[len(mark) :], entry, called, was_cached=True)
             logger.warning("a cached kernel cannot be used and is compiled again: %s", key)
-        content = _compiled(emit(_vector_bits()), called)
-        loaded = _loaded(content, entry, owners, was_cached=False)
+        from sparsejit.backends.llvm._compiler import compiled, vector_bits
+
+        content = compiled(emit(vector_bits()), frozenset(called))
+        loaded = _loaded(content, entry, called, was_cached=False)
         if cache:
             write_entry(_KIND, key, mark + content)
         return loaded
 
 
-def _loaded(content: bytes, entry: str, called: tuple[Any, ...], *, was_cached: bool) -> Loaded:
+def _loaded(content: bytes, entry: str, called: Mapping[str, Any], *, was_cached: bool) -> Loaded:
+    symbols = {symbol: function.address for symbol, function in called.items()}
+    owners = tuple(called.values())
     if any(symbol.encode() in content for symbol in BLAS_SYMBOLS):
-        provide_symbols()
-    object_file = binding.ObjectFileRef.from_data(content)
-    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _machine())
-    engine.add_object_file(object_file)
-    engine.finalize_object()
-    address = engine.get_function_address(entry)
-    if not address:
-        raise BackendError(f"an object has no function {entry}", hint=_BUG)
-    # The engine reads the object until it goes itself; a tuple lets its last item go first.
-    return Loaded(address, was_cached, (*called, object_file, engine))
+        symbols |= blas_addresses()
+    found = load_object(content, symbols)
+    if found is not None and entry in found.symbols:
+        return Loaded(found.symbols[entry], (*owners, found), was_cached)
+    from sparsejit.backends.llvm._compiler import engine_of
+
+    address, engine = engine_of(content, entry, symbols)
+    return Loaded(address, (*owners, *engine), was_cached)

@@ -15,24 +15,22 @@ from typing import Any
 
 from sparsejit.backends.base import Kernel, KernelSource
 from sparsejit.backends.llvm._arrays import Layout
-from sparsejit.backends.llvm._calls import Arguments, Results
+from sparsejit.backends.llvm._calls import Arguments, Results, failure
+from sparsejit.backends.llvm._direct import Direct, direct_call
 from sparsejit.backends.llvm._expand import Expanded, expand
-from sparsejit.backends.llvm._expand_assembly import FULL
 from sparsejit.backends.llvm._lowerings import lower
 from sparsejit.backends.llvm._module import Emitted, emit_module
 from sparsejit.backends.llvm._options import CodeOptions
-from sparsejit.backends.llvm._statements import NO_MEMORY
 from sparsejit.backends.llvm._user_calls import FIRST_STATUS
-from sparsejit.backends.python_source import emit_python
 from sparsejit.ir.loops import LoopFunc, Memref
 from sparsejit.ir.user_functions import called_by_loops
-from sparsejit.user_code import c_function, failure, symbol_of
+from sparsejit.user_code import c_function, symbol_of
+from sparsejit.user_code import failure as user_failure
 
 __all__ = ["CacheCounts", "LlvmBackend", "LlvmKernel"]
 
 _SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 _ENTRY = "entry"
-_FULL = dict(FULL.values())
 
 Entry = Callable[[Any], int]
 
@@ -66,7 +64,13 @@ class LlvmBackend:
 
     def emit(self, func: LoopFunc) -> KernelSource:
         """Return ``func`` with the text to be read: Python, which means what the LLVM IR means."""
-        return KernelSource(func.name, lambda: emit_python(func).text, func)
+
+        def text() -> str:
+            from sparsejit.backends.python_source import emit_python
+
+            return emit_python(func).text
+
+        return KernelSource(func.name, text, func)
 
     def llvm_ir(self, func: LoopFunc) -> str:
         """Return the LLVM IR of ``func`` for contiguous arrays, as it is before optimization."""
@@ -115,8 +119,9 @@ class LlvmKernel:
         self._described = repr((func.params, func.body, func.results, options))
         self._expanded: Expanded = expand(lower(func, options))
         self._arguments = Arguments(func)
-        self._results = Results(self._expanded.func)
         self._functions = called_by_loops(self._expanded.func.body)
+        has_status = self._expanded.status is not None or bool(self._functions)
+        self._results = Results(self._expanded.func, has_status=has_status)
         self._options = options
         self._cache = cache
         packed = struct.Struct(f"={self._arguments.format}{self._results.format}")
@@ -168,13 +173,22 @@ class LlvmKernel:
         loaded = load_module(emit, described, _ENTRY, called, cache=self._cache)
         return _SIGNATURE(loaded.address), loaded
 
+    def direct(self, arguments: Sequence[object], num_extents: int) -> Direct | None:
+        """Return the kernel for arguments like these; see ``DirectKernel``."""
+        _, flags = self._arguments.words(arguments)
+        layouts = self._arguments.layouts(arguments)
+        self._entry(flags, layouts)
+        _, loaded = self._by_layout[layouts]
+        entry = loaded.address, loaded
+        func, results = self._arguments.func, self._results
+        explain = self._failure
+        return direct_call(func, results, entry, arguments, num_extents, explain, cache=self._cache)
+
     def _failure(self, status: int) -> Exception:
         """Return what a kernel raises for a status."""
-        if status == NO_MEMORY:
-            return MemoryError("a kernel could not allocate memory for its result")
         if status >= FIRST_STATUS:
-            return failure(self._functions[status - FIRST_STATUS])
-        return ValueError(_FULL[status])
+            return user_failure(self._functions[status - FIRST_STATUS])
+        return failure(status)
 
     @property
     def cache_counts(self) -> CacheCounts:

@@ -1,0 +1,1 @@
+"""Benchmarks: sparsejit and its peers in one process, their first calls, and tables of ratios."""

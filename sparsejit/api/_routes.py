@@ -1,0 +1,163 @@
+"""The routes of one function: found by a look-up, or tried first because the last call took it.
+
+In: the arguments of a call. Out: its result, or ``MISSED``. Calls with nothing but operands, all
+positional, are answered before anything is bound; what the function reads from outside and the
+environment are compared with what they were when the route was made. Other calls are looked up by
+the tokens of their arguments.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from time import perf_counter
+from typing import Any
+
+from sparsejit.api._flatten import is_operand
+from sparsejit.api._guards import Guards, guards_of
+from sparsejit.api._route import MISSED, LastCall, Route, sign
+
+__all__ = ["Routes", "Tally"]
+
+_LARGEST = 512
+"""How many routes a function keeps; when there are more, all are forgotten."""
+
+_NAMES = ("SPARSEJIT_TARGET", "SPARSEJIT_CPU_BACKEND")
+# Looking a name up in os.environ encodes it and decodes what is found, in a microsecond.
+_variables: Any = getattr(os.environ, "_data", None)
+if isinstance(_variables, dict) and hasattr(os.environ, "encodekey"):
+    _keys: Any = tuple(map(os.environ.encodekey, _NAMES))
+else:
+    _variables, _keys = os.environ, _NAMES
+_FIRST, _SECOND = _keys
+
+
+def _environment() -> tuple[object, object]:
+    """Return the variables that choose the target."""
+    return _variables.get(_FIRST), _variables.get(_SECOND)
+
+
+@dataclass(slots=True, eq=False)
+class _Era:
+    """Routes for operands alone, while environment and captured names are what they were."""
+
+    environment: tuple[object, object]
+    guards: Guards
+    routes: dict[tuple[Hashable, ...], Route] = field(default_factory=dict)
+    recent: Route | None = None
+
+    def lasts(self) -> bool:
+        return (
+            _variables.get(_FIRST) == self.environment[0]
+            and _variables.get(_SECOND) == self.environment[1]
+            and self.guards.hold()
+        )
+
+
+class Tally:
+    """How many calls of a function found their route, and the last one with its seconds."""
+
+    __slots__ = ("_lock", "_looks", "_numbers", "last", "one_more")
+
+    def __init__(self) -> None:
+        self._numbers = count()
+        self.one_more = self._numbers.__next__  # atomic, and the cheapest way to count
+        self._looks = 0
+        self._lock = threading.Lock()
+        self.last: tuple[LastCall, float] | None = None
+
+    @property
+    def hits(self) -> int:
+        """How often ``one_more`` was called."""
+        with self._lock:
+            found = self.one_more() - self._looks
+            self._looks += 1
+        return found
+
+
+class Routes:
+    """The routes of ``fn``; the parameters are ``arity``, None where one takes no operand."""
+
+    __slots__ = ("_arity", "_by_key", "_era", "_fn", "_needs_check", "_tally")
+
+    def __init__(
+        self, fn: Callable[..., Any], arity: int | None, needs_check: bool, tally: Tally
+    ) -> None:
+        self._fn = fn
+        self._arity = arity
+        self._needs_check = needs_check
+        self._tally = tally
+        self._era: _Era | None = None
+        self._by_key: dict[Hashable, Route] = {}
+
+    # ------------------------------------------------------------ operands alone
+
+    def answer(self, args: Sequence[Any]) -> Any:
+        """Return the result of a call with these positional arguments, or ``MISSED``."""
+        era = self._era
+        if era is None or len(args) != self._arity or not era.lasts():
+            return MISSED
+        recent = era.recent
+        if recent is not None:
+            found = self._run(recent, args)
+            if found is not MISSED:
+                return found
+        signs = self._signs(args)
+        route = None if signs is None else era.routes.get(signs)
+        if route is None or route is recent:
+            return MISSED
+        era.recent = route
+        return self._run(route, args)
+
+    def _run(self, route: Route, objects: Sequence[Any]) -> Any:
+        start = perf_counter()
+        result = route.run(objects)
+        if result is not MISSED:
+            tally = self._tally
+            tally.last = route.call, perf_counter() - start
+            tally.one_more()
+        return result
+
+    def _signs(self, objects: Sequence[Any]) -> tuple[Hashable, ...] | None:
+        """Return the signs of distinct operands, None where one has none."""
+        signs = tuple([sign(value, self._needs_check) for value in objects])
+        if None in signs or len(set(map(id, objects))) != len(objects):
+            return None
+        return signs
+
+    def note(self, args: Sequence[Any], route: Route) -> None:
+        """Remember the route of a call with these positional arguments."""
+        if len(args) != self._arity or not all(map(is_operand, args)):
+            return
+        signs = self._signs(args)
+        if signs is None:
+            return
+        era = self._era
+        if era is None or not era.lasts() or len(era.routes) >= _LARGEST:
+            guards = guards_of(self._fn)
+            if guards is None:
+                return
+            era = self._era = _Era(_environment(), guards)
+        era.routes[signs] = era.recent = route
+
+    # ------------------------------------------------------------ any call
+
+    def key(self, tokens: Hashable, objects: Sequence[Any]) -> Hashable | None:
+        """Return what a call is looked up by, None where it has no route."""
+        signs = tuple([sign(value, self._needs_check) for value in objects])
+        return None if None in signs else (_environment(), tokens, signs)
+
+    def answer_to(self, key: Hashable | None, objects: Sequence[Any]) -> Any:
+        """Return the result of a call with this key, or ``MISSED``."""
+        route = None if key is None else self._by_key.get(key)
+        return MISSED if route is None else self._run(route, objects)
+
+    def add(self, key: Hashable | None, route: Route) -> None:
+        """Remember the route of a call with this key."""
+        if key is not None:
+            if len(self._by_key) >= _LARGEST:
+                self._by_key.clear()
+            self._by_key[key] = route

@@ -1,0 +1,103 @@
+"""LLVM itself: from the text of a module to an object, and the engine that loads it.
+
+Nothing else imports llvmlite, which takes longer than loading a kernel from disk. Before code is
+generated, every external symbol is checked against a list: an unknown one would end the process
+when it is loaded.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import llvmlite
+from llvmlite import binding
+
+from sparsejit.backends.llvm._blas import BLAS_SYMBOLS
+from sparsejit.backends.llvm._functions import EXTERNAL
+from sparsejit.backends.llvm._module import Emitted
+from sparsejit.errors import BackendError
+
+__all__ = ["compiled", "engine_of", "host", "vector_bits", "versions"]
+
+BUG = "this is a bug of sparsejit; please report it with the program"
+
+
+@functools.cache
+def _initialize() -> None:
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+
+
+@functools.cache
+def host() -> tuple[str, str]:
+    """Return name and features of the processor."""
+    return binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
+
+
+def vector_bits() -> int:
+    """Return the size of the vectors to use: wider ones would slow the whole processor down."""
+    return 256 if "+avx," in f"{host()[1]}," else 128
+
+
+def _machine() -> Any:
+    """Return a new target machine: an engine takes possession of the one it is made with."""
+    _initialize()
+    name, features = host()
+    return binding.Target.from_default_triple().create_target_machine(
+        cpu=name, features=features, opt=2, codemodel="jitdefault", jit=True
+    )
+
+
+def versions() -> tuple[str, ...]:
+    """Return the versions of llvmlite and LLVM."""
+    return llvmlite.__version__, ".".join(map(str, binding.llvm_version_info))
+
+
+def compiled(emitted: Emitted, called: frozenset[str] = frozenset()) -> bytes:
+    """Return the object of a module."""
+    _check_symbols(emitted.external, called)
+    try:
+        module = binding.parse_assembly(emitted.text)
+        module.verify()
+    except RuntimeError as error:
+        message = f"LLVM refuses a generated module: {' '.join(str(error).split())}"
+        raise BackendError(message, hint=BUG) from error
+    machine = _machine()
+    tuning = binding.PipelineTuningOptions(speed_level=2)
+    tuning.loop_vectorization = True
+    tuning.loop_unrolling = True
+    builder = binding.create_pass_builder(machine, tuning)
+    builder.getModulePassManager().run(module, builder)
+    content: bytes = machine.emit_object(module)
+    return content
+
+
+def _check_symbols(external: tuple[str, ...], called: frozenset[str]) -> None:
+    unknown = sorted(set(external) - EXTERNAL - set(BLAS_SYMBOLS) - called)
+    if unknown:
+        raise BackendError(
+            f"generated code calls {', '.join(unknown)}, which is not on the list of what it may",
+            hint=BUG,
+        )
+
+
+def engine_of(
+    content: bytes, entry: str, symbols: Mapping[str, int]
+) -> tuple[int, tuple[Any, Any]]:
+    """Return the address of ``entry`` in an object, and what keeps its code in memory.
+
+    ``symbols`` are addresses that it may refer to beside the C library's.
+    """
+    for symbol, address_outside in symbols.items():
+        binding.add_symbol(symbol, address_outside)
+    object_file = binding.ObjectFileRef.from_data(content)
+    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _machine())
+    engine.add_object_file(object_file)
+    engine.finalize_object()
+    address: int = engine.get_function_address(entry)
+    if not address:
+        raise BackendError(f"an object has no function {entry}", hint=BUG)
+    # The engine reads the object until it goes itself; a tuple lets its last item go first.
+    return address, (object_file, engine)

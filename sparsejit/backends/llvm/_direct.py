@@ -1,0 +1,114 @@
+"""A kernel for arguments like those of one call: nothing is looked up again, everything is guarded.
+
+In: a function and the arguments it was called with. Out: a ``Direct``. Extents are part of it; the
+arrays are compared in machine code, scalars are packed by what their parameter wants.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sparsejit.backends.llvm._calls import Results, scalar_format, scalar_words
+from sparsejit.backends.llvm._guarded_call import (
+    Double,
+    Made,
+    Part,
+    Received,
+    Seen,
+    Word,
+    guarded_call,
+)
+from sparsejit.ir.fold import numpy_dtype
+from sparsejit.ir.loops import LoopFunc, Memref
+from sparsejit.ir.types import DType
+
+__all__ = ["Direct", "direct_call"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Direct:
+    """A guarded call: ``call(*arguments, *made, *words)``, the arguments behind the extents.
+
+    It returns a status: 0, what ``failure`` explains, or ``MISS``. ``made`` are extents and dtypes
+    of the arrays to be made for results. ``room`` is the length of ``words``, the array of 64-bit
+    integers to be added where it is not 0. ``pack[k]`` is None, or what becomes of argument k.
+    """
+
+    call: Callable[..., int]
+    extents: tuple[Any, ...]
+    made: tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
+    room: int
+    pack: tuple[Callable[[Any], Any] | None, ...]
+    can_fail: bool
+    failure: Callable[[int], Exception]
+    results: Results
+    kept: tuple[object, ...]  # dtypes that are compared by address, and the code
+
+    def wrapped(self, words: Any, arguments: Sequence[Any], made: Sequence[Any]) -> Sequence[Any]:
+        """Return the result arrays."""
+        numbers = words.tolist() if self.room else ()
+        return self.results.wrapped(numbers, (*self.extents, *arguments), made)
+
+
+def direct_call(
+    func: LoopFunc,
+    results: Results,
+    entry: tuple[int, object],
+    arguments: Sequence[Any],
+    num_extents: int,
+    failure: Callable[[int], Exception],
+    *,
+    cache: bool,
+) -> Direct | None:
+    """Return the direct call for arguments like these, None where this Python does not have it.
+
+    ``entry`` is the address of the code for arrays like these, and its owner. The first
+    ``num_extents`` arguments are the extents that it is for. ``cache`` allows the disk cache.
+    """
+    template: list[int] = []
+    parts: list[Part] = []
+    pack: list[Callable[[Any], Any] | None] = []
+    for number, (param, argument) in enumerate(zip(func.params, arguments, strict=True)):
+        place = len(template)
+        if isinstance(param, Memref):
+            template.append(0)
+            parts.append(Seen(place, argument))
+            pack.append(None)
+        elif number < num_extents:
+            template += [int(argument), 0]
+        else:
+            template += [0, 0]
+            is_double = param.dtype is DType.FLOAT64 and isinstance(argument, float)
+            parts.append(Double(place) if is_double else Word(place))
+            pack.append(None if is_double else _packer(param.dtype))
+    made = results.shapes(arguments)
+    for _ in made:
+        parts.append(Made(len(template)))
+        template.append(0)
+    if results.room:
+        parts.append(Received())
+    call = guarded_call(entry[0], template, results.room, parts, cache=cache)
+    if call is None:
+        return None
+    dtypes = tuple(part.array.dtype for part in parts if isinstance(part, Seen))
+    extents = tuple(arguments[:num_extents])
+    can_fail = results.can_fail
+    kept = (*dtypes, entry[1])
+    return Direct(call, extents, made, results.room, tuple(pack), can_fail, failure, results, kept)
+
+
+def _packer(dtype: DType) -> Callable[[Any], bytes]:
+    """Return what makes the two words of a scalar."""
+    layout = struct.Struct(f"={scalar_format(dtype)}")
+    kind = numpy_dtype(dtype)
+
+    def packed(value: Any) -> bytes:
+        words = scalar_words(value, kind)
+        return layout.pack(*words) if isinstance(words, tuple) else layout.pack(words)
+
+    return packed

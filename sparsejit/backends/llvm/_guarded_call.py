@@ -1,0 +1,195 @@
+"""A call from Python in a fraction of a microsecond: guards and packing in machine code.
+
+In: the address of an entry and what was seen at one call of it. Out: a callable of Python's
+vectorcall convention. It compares type, dtype, flags, extents and strides of each array with what
+was seen, lays down the words that the entry takes, releases the GIL and calls it. Where anything
+differs it touches nothing and returns ``MISS``. The code is the same for all kernels; what differs
+is a table, so it is compiled once and kept on disk like any other.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import struct
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sparsejit.backends.llvm._guarded_call_text import BYTES_HEAD, FLAGS, HEAD_WORDS, TEXT
+from sparsejit.backends.llvm._module import OBJECT_HEAD, Emitted
+from sparsejit.debug import logger
+from sparsejit.errors import BackendError
+
+__all__ = [
+    "Double",
+    "Made",
+    "Part",
+    "Received",
+    "Seen",
+    "Word",
+    "guarded_call",
+    "is_supported",
+]
+
+_C_CONTIGUOUS = 0x1
+_METH_FASTCALL = 0x80
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An array that must be like ``array``; its address goes to word ``place``."""
+
+    place: int
+    array: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """An array that the caller has just made as it should be: not compared."""
+
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Double:
+    """An object of type float, or of a subtype of NumPy's."""
+
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """Sixteen bytes in a ``bytes`` object: a scalar of any other type."""
+
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """An array of 64-bit integers that receives the words which the entry writes."""
+
+
+Part = Seen | Made | Double | Word | Received
+
+
+def _descriptor(part: Part) -> list[int]:
+    """Return the words that describe one argument in the table."""
+    match part:
+        case Seen(place, array):
+            flags = array.flags.num & FLAGS
+            strides = [] if flags & _C_CONTIGUOUS else list(array.strides)
+            shape = list(array.shape)
+            head = [0, place, id(array.dtype), flags, len(shape), len(strides)]
+            return [*head, *shape, *strides]
+        case Made(place):
+            return [1, place]
+        case Double(place):
+            return [2, place]
+        case Word(place):
+            return [3, place]
+        case Received():
+            return [4, 0]
+
+
+def guarded_call(
+    address: int, template: Sequence[int], room: int, parts: Sequence[Part], *, cache: bool
+) -> Callable[..., int] | None:
+    """Return a callable of one object for each of ``parts``, which calls the entry at ``address``.
+
+    The entry gets ``template`` with the words of the parts written over it, and ``room`` words
+    behind it. None where this Python is not laid out as the code expects.
+    """
+    code = _code(cache)
+    if code is None:
+        return None
+    words = len(template) + room
+    table = [len(parts), address, *code.functions, id(np.ndarray), words, room]
+    assert len(table) == HEAD_WORDS
+    for part in parts:
+        table += _descriptor(part)
+    content = struct.pack(f"={len(table) + words}q", *table, *template, *[0] * room)
+    # The template stands behind the descriptors, where the walk over these ends.
+    return code.bound(content)
+
+
+class _MethodDefinition(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+class _Code:
+    """The loaded code: what makes callables of tables, and the functions of Python it calls."""
+
+    __slots__ = ("_definition", "_make", "_owner", "functions")
+
+    def __init__(self, address: int, owner: object) -> None:
+        api = ctypes.pythonapi
+        names = ("PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_FromLong")
+        found = (ctypes.cast(getattr(api, name), ctypes.c_void_p).value for name in names)
+        self.functions = tuple(value or 0 for value in found)
+        self._owner = owner
+        self._definition = _MethodDefinition(b"guarded_call", address, _METH_FASTCALL, None)
+        make = api.PyCFunction_NewEx
+        make.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+        make.restype = ctypes.py_object
+        self._make: Any = make
+
+    def bound(self, table: bytes) -> Callable[..., int]:
+        """Return the function of Python whose ``self`` is ``table``."""
+        made: Callable[..., int] = self._make(ctypes.addressof(self._definition), table, None)
+        return made
+
+
+_lock = threading.Lock()
+
+
+def _code(cache: bool) -> _Code | None:
+    with _lock:
+        return _loaded(cache)
+
+
+@functools.cache
+def _loaded(cache: bool) -> _Code | None:
+    from sparsejit.backends.llvm._engine import load_module
+
+    if not is_supported():
+        return None
+    try:
+        loaded = load_module(lambda _: Emitted(TEXT, ()), (TEXT,), "guarded", {}, cache=cache)
+    except BackendError as error:
+        logger.warning("calls take the long way: %s", error)
+        return None
+    return _Code(loaded.address, loaded)
+
+
+@functools.cache
+def is_supported() -> bool:
+    """Whether objects of this Python have their fields where the code looks for them."""
+    if sys.implementation.name != "cpython" or not hasattr(ctypes.pythonapi, "PyCFunction_NewEx"):
+        return False
+    probe = np.empty((3, 5), np.int16)[::2]
+    fields = (ctypes.c_int64 * 7).from_address(id(probe) + OBJECT_HEAD)
+    kind = ctypes.c_int64.from_address(id(probe) + OBJECT_HEAD - 8).value
+    number = ctypes.c_double.from_address(id(2.5) + OBJECT_HEAD).value
+    wide = ctypes.c_double.from_address(id(np.float64(4.5)) + OBJECT_HEAD).value
+    content = b"twelve bytes"
+    return (
+        kind == id(np.ndarray)
+        and fields[0] == probe.__array_interface__["data"][0]
+        and fields[1] & 0xFFFFFFFF == probe.ndim
+        and fields[5] == id(probe.dtype)
+        and fields[6] & 0xFFFFFFFF == probe.flags.num
+        and tuple((ctypes.c_int64 * 2).from_address(fields[2])) == probe.shape
+        and tuple((ctypes.c_int64 * 2).from_address(fields[3])) == probe.strides
+        and (number, wide) == (2.5, 4.5)
+        and ctypes.string_at(id(content) + BYTES_HEAD, len(content)) == content
+    )

@@ -1,0 +1,133 @@
+"""What a call takes of a sparse object that has not changed: one look at its attributes.
+
+In: an object that was described before. Out: the buffers that kernels take, with a number that
+stands for everything else about it; or None, and then ``describe`` has to look again. Whether
+something was put in the place of an array is seen here; what was done to an array in its place
+(dtype, extents, flags) is compared by whoever hands the buffers on, except for arrays that are not
+among them: these are compared here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from sparsejit.tensors._concrete import concrete
+from sparsejit.tensors._operand import Operand
+from sparsejit.tensors._records import Record, record_of
+from sparsejit.tensors._sparse_tensor import SparseTensor
+
+__all__ = ["Ready", "ready_of"]
+
+_Watched = tuple[Any, Any, tuple[int, ...], tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ready:
+    """An operand with named index widths, and when it can be taken again.
+
+    ``mark`` is equal for operands that differ in their buffers only: not in format, dtype, shape,
+    fill value, kind, or the number of values. ``seen`` are attributes of the object and what they
+    held, ``watched`` are arrays with dtype, extents and strides.
+    """
+
+    operand: Operand
+    origin: Operand
+    buffers: tuple[Any, ...]
+    mark: int
+    seen: tuple[tuple[str, Any], ...]
+    watched: tuple[_Watched, ...]
+
+    def holds_for(self, obj: Any) -> bool:
+        """Whether the object still has what was seen."""
+        held = obj.__dict__.get
+        for name, value in self.seen:
+            if held(name) is not value:
+                return False
+        return not self.watched or all(map(_is_as_seen, self.watched))
+
+
+def _is_as_seen(watched: _Watched) -> bool:
+    array, dtype, shape, strides = watched
+    return array.dtype is dtype and array.shape == shape and array.strides == strides
+
+
+def ready_of(obj: Any, needs_check: bool) -> Ready | None:
+    """Return what a call takes of ``obj``, None where it has to be described anew.
+
+    With ``needs_check`` its structure must have been checked.
+    """
+    if type(obj) is SparseTensor:
+        return _of_tensor(obj)
+    record = record_of(obj)
+    if record is None or (needs_check and not record.is_checked):
+        return None
+    ready: Ready | None = record.ready
+    if ready is None or ready.origin is not record.operand:
+        return _of_record(obj, record)
+    return ready if ready.holds_for(obj) else None
+
+
+def _of_tensor(tensor: SparseTensor) -> Ready | None:
+    operand, ready = tensor.operand, tensor.ready
+    if operand is None:
+        return None
+    if ready is None or ready.origin is not operand:
+        structure = tensor.structure
+        own = (*structure.positions, *structure.coordinates, tensor.values)
+        ready = tensor.ready = _made(operand, (), [array for array in own if array is not None])
+    if ready is None or not all(map(_is_as_seen, ready.watched)):
+        return None
+    return ready
+
+
+def _of_record(obj: Any, record: Record) -> Ready | None:
+    """Make what can be taken again of a record that is valid now."""
+    operand, names = record.operand, record.adapter.attributes
+    is_plain = type(obj).__module__.startswith("scipy.sparse")
+    if operand is None or not names or not is_plain or not record.is_valid_for(obj):
+        return None
+    if record.adapter.values(obj) is not record.seen_values:
+        return None
+    held = obj.__dict__
+    seen = tuple((name, held.get(name)) for name in names)
+    if isinstance(held.get("coords", ()), list):  # could be changed in its place
+        return None
+    record.ready = _made(operand, seen, [*record.watched, record.seen_values])
+    ready: Ready | None = record.ready
+    return ready
+
+
+def _made(operand: Operand, seen: tuple[tuple[str, Any], ...], own: list[Any]) -> Ready | None:
+    if operand.on_device or not all(type(array) is np.ndarray for array in own):
+        return None
+    found = concrete(operand)
+    watched = tuple(
+        (array, array.dtype, array.shape, array.strides)
+        for array in own
+        if not any(array is buffer for buffer in found.buffers)
+    )
+    return Ready(found, operand, found.buffers, _mark(found), seen, watched)
+
+
+# Numbers are never used again: when the table is emptied, what follows gets new ones.
+_LARGEST = 4096
+_numbers = count(1)
+_marks: dict[tuple[Any, ...], int] = {}
+
+
+def _mark(operand: Operand) -> int:
+    key = (
+        operand.format,
+        operand.dtype,
+        operand.fill_value.tobytes(),
+        operand.shape,
+        operand.kind,
+        tuple(buffer.size for buffer in operand.buffers),
+    )
+    if len(_marks) >= _LARGEST:
+        _marks.clear()
+    return _marks.setdefault(key, next(_numbers))
