@@ -20,10 +20,12 @@ from sparsejit.ir.verify_loops import verify_loops
 from sparsejit.passes import (
     LoopPass,
     TensorPass,
+    assemble_in_two_phases,
     canonicalize,
     keep_parallel,
     order_reductions,
     simplify_loops,
+    split_reductions,
 )
 from sparsejit.sparsify_and_bufferize import StageOptions as StageOptions
 from sparsejit.sparsify_and_bufferize import sparsify_and_bufferize
@@ -102,6 +104,10 @@ def default_pipeline(
     being split, for ``deterministic=True`` and ``reassociate=False``.
     """
     loop_passes: list[tuple[str, LoopPass]] = [("simplify-loops", simplify_loops)]
+    if parallelization != "none":
+        loop_passes.append(("two-phases", assemble_in_two_phases))
+        if not ordered_reductions:
+            loop_passes.append(("split-reductions", split_reductions))
     if parallelization != "any-storage-any-loop":
         chosen = partial(keep_parallel, strategy=parallelization)
         loop_passes.append(("keep-parallel", chosen))

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from sparsejit.api._program import Program, Variant
 from sparsejit.api._target import Target, backend_of, why_not_cuda
+from sparsejit.backends.llvm import LlvmBackend
 from sparsejit.debug import TEXT_LEVELS
 from sparsejit.errors import UnsupportedError
 from sparsejit.explain import OperandNote, Report, explain_text
+from sparsejit.ir.facts import Fact
 from sparsejit.ir.loop_printing import print_loops
+from sparsejit.ir.loops import LoopFunc
 from sparsejit.ir.printing import print_tensor
 from sparsejit.runtime.probe import NO_GPU_CODE
 
@@ -127,6 +130,11 @@ class Lowered:
         return self._caller
 
 
+def _backend_facts(function: CompiledFunction, target: Target, loops: LoopFunc) -> tuple[Fact, ...]:
+    backend = backend_of(target, function.options)
+    return backend.facts(loops) if isinstance(backend, LlvmBackend) else ()
+
+
 def make_report(
     function: CompiledFunction,
     program: Program,
@@ -148,7 +156,7 @@ def make_report(
         refused=(why_not_cuda(program.func) or NO_GPU_CODE) if target.name == "cuda" else "",
         transfer=function.options.transfer.value,
         operands=operands,
-        facts=(*program.traced.facts, *loops.facts),
+        facts=(*program.traced.facts, *loops.facts, *_backend_facts(function, target, loops)),
         index_width=variant.width if program.width_is_open else None,
         trace_seconds=program.seconds,
         compile_seconds=None if compiled is None else compiled.seconds,

@@ -23,6 +23,8 @@ class FactKind(Enum):
     SHAPE = "shape"
     FUSION = "fusion"
     USER_FUNCTION = "user function"
+    CODE = "code"
+    THREADS = "threads"
 
     def __repr__(self) -> str:
         return f"FactKind.{self.name}"

@@ -233,9 +233,12 @@ def _block(head: str, body: Sequence[Stmt]) -> list[str]:
 def _for_head(stmt: For) -> str:
     prefix = "parallel for" if stmt.parallel else "for"
     head = f"{prefix} {stmt.var.name} in {print_expr(stmt.lower)} .. {print_expr(stmt.upper)}"
-    if not stmt.reductions:
-        return head
-    return f"{head} reduce({', '.join(f'{v.name}: {op.info.symbol}' for v, op in stmt.reductions)})"
+    if stmt.reductions:
+        reduced = ", ".join(f"{what.name}: {op.info.symbol}" for what, op in stmt.reductions)
+        head = f"{head} reduce({reduced})"
+    if stmt.private:
+        head = f"{head} private({', '.join(what.name for what in stmt.private)})"
+    return head
 
 
 def _library_head(stmt: LibraryCall) -> str:

@@ -241,6 +241,9 @@ def _memrefs_read(stmt: Stmt) -> Iterator[Memref]:  # noqa: C901 - one case for 
         case LibraryCall():
             for operand in stmt.inputs:
                 yield from library_memrefs(operand)
+        case For():
+            shared = (*(what for what, _ in stmt.reductions), *stmt.private)
+            yield from (what for what in shared if isinstance(what, Memref))
         case _:
             pass
     for outer in expressions(stmt):
@@ -280,7 +283,8 @@ def free_vars(body: Iterable[Stmt]) -> tuple[Var, ...]:
         if isinstance(stmt, Assign):
             used.append(stmt.var)
         if isinstance(stmt, For):
-            used.extend(var for var, _ in stmt.reductions)
+            shared = (*(what for what, _ in stmt.reductions), *stmt.private)
+            used.extend(what for what in shared if isinstance(what, Var))
         for expr in used:
             if isinstance(expr, Var) and expr.name not in defined:
                 found.setdefault(expr.name, expr)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from sparsejit.ir.device_statements import ReadBack
 from sparsejit.ir.loop_walk import all_statements, memrefs_defined
-from sparsejit.ir.loops import Binary, Cast, Expr, For, Let, Lit, LoopFunc, Memref, Var
+from sparsejit.ir.loops import Binary, Cast, Expr, For, Let, Lit, Load, LoopFunc, Memref, Var
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Const
 from sparsejit.ir.types import INDEX, DType
 
-__all__ = ["Names", "as_dtype", "binary", "compare", "int_", "plus", "times"]
+__all__ = ["Names", "as_dtype", "as_index", "binary", "compare", "int_", "plus", "times"]
 
 
 class Names:
@@ -69,6 +69,12 @@ def times(lhs: Expr, rhs: Expr) -> Expr:
 def compare(op: BinaryOp, lhs: Expr, rhs: Expr) -> Expr:
     """Return a comparison, or an operation of bools."""
     return Binary(op, lhs, rhs, DType.BOOL)
+
+
+def as_index(memref: Memref, at: Expr) -> Expr:
+    """Return an element of an array of rank 1 as an index."""
+    value = Load(memref, (at,))
+    return value if memref.dtype is INDEX else Cast(value, INDEX)
 
 
 def as_dtype(value: Expr, dtype: DType) -> Expr:

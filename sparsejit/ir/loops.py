@@ -248,8 +248,8 @@ class Store:
 class For:
     """``for var in lower .. upper - 1``. ``parallel`` is a fact: iterations are independent.
 
-    ``reductions`` are mutable variables that the body updates by an associative operation, the
-    only dependence between iterations of a parallel loop that has some.
+    ``reductions`` are what the body only updates, by an associative operation: mutable variables,
+    arrays. ``private`` is room from before the loop, of which any iterations may have their own.
     """
 
     var: Var
@@ -257,7 +257,8 @@ class For:
     upper: Expr
     body: tuple[Stmt, ...]
     parallel: bool = False
-    reductions: tuple[tuple[Var, BinaryOp], ...] = ()
+    reductions: tuple[tuple[Var | Memref, BinaryOp], ...] = ()
+    private: tuple[Var | Memref, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,8 @@ def _variables(stmt: Stmt) -> Iterator[Var]:
     if isinstance(stmt, Assign):
         yield stmt.var
     if isinstance(stmt, For):
-        yield from (var for var, _ in stmt.reductions)
+        shared = (*(what for what, _ in stmt.reductions), *stmt.private)
+        yield from (what for what in shared if isinstance(what, Var))
 
 
 def _only_mutable_variables_change(func: LoopFunc) -> Iterator[str]:
@@ -124,13 +125,20 @@ def _only_mutable_variables_change(func: LoopFunc) -> Iterator[str]:
                 if var.name not in mutable:
                     yield f"{var.name} is assigned and not mutable"
             case For():
-                for var, op in stmt.reductions:
-                    if var.name not in mutable:
-                        yield f"{var.name} is reduced and not mutable"
-                    if not (op.info.associative and op.info.commutative):
-                        yield f"{var.name} is reduced by {op!r}, which is no reduction"
+                yield from _broken_sharing(stmt, mutable)
             case _:
                 pass
+
+
+def _broken_sharing(loop: For, mutable: set[str]) -> Iterator[str]:
+    for what in loop.private:
+        if isinstance(what, Var) and what.name not in mutable:
+            yield f"{what.name} is private and not mutable"
+    for what, op in loop.reductions:
+        if isinstance(what, Var) and what.name not in mutable:
+            yield f"{what.name} is reduced and not mutable"
+        if not (op.info.associative and op.info.commutative):
+            yield f"{what.name} is reduced by {op!r}, which is no reduction"
 
 
 def _types_fit(func: LoopFunc) -> Iterator[str]:

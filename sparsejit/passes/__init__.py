@@ -12,14 +12,18 @@ from sparsejit.passes.canonicalize import canonicalize as canonicalize
 from sparsejit.passes.parallelization import keep_parallel as keep_parallel
 from sparsejit.passes.parallelization import order_reductions as order_reductions
 from sparsejit.passes.simplify_loops import simplify_loops as simplify_loops
+from sparsejit.passes.split_reductions import split_reductions as split_reductions
+from sparsejit.passes.two_phases import assemble_in_two_phases as assemble_in_two_phases
 
 __all__ = [
     "LoopPass",
     "TensorPass",
+    "assemble_in_two_phases",
     "canonicalize",
     "keep_parallel",
     "order_reductions",
     "simplify_loops",
+    "split_reductions",
 ]
 
 TensorPass = Callable[[TensorFunc], TensorFunc]

@@ -2,6 +2,7 @@
 
 In: a loop function whose ``For.parallel`` states facts. Out: the same function in which loops that
 the chosen strategy (MLIR's five) leaves out are sequential, or in which no reduction is split.
+(``split_reductions`` finds the reductions that may be.)
 """
 
 from __future__ import annotations
@@ -44,10 +45,14 @@ def order_reductions(func: LoopFunc) -> LoopFunc:
 
     def ordered(stmt: Stmt) -> Iterable[Stmt]:
         if isinstance(stmt, For) and stmt.parallel and stmt.reductions:
-            return (replace(stmt, parallel=False, reductions=()),)
+            return (_sequential(stmt),)
         return (stmt,)
 
     return replace(func, body=map_body(func.body, change_stmt=ordered))
+
+
+def _sequential(loop: For) -> For:
+    return replace(loop, parallel=False, reductions=(), private=())
 
 
 def _restricted(
@@ -65,9 +70,8 @@ def _restricted(
                 is_dense = not any(_is_loaded(bound, loaded) for bound in expressions(stmt))
                 wanted = _chooses(strategy, is_dense, is_inner)
                 inner = _restricted(stmt.body, strategy, loaded, True)
-                kept = stmt.parallel and wanted
-                reductions = stmt.reductions if kept else ()
-                made.append(replace(stmt, body=inner, parallel=kept, reductions=reductions))
+                stmt = replace(stmt, body=inner)
+                made.append(stmt if stmt.parallel and wanted else _sequential(stmt))
             case While():
                 made.append(replace(stmt, body=_restricted(stmt.body, strategy, loaded, True)))
             case If():

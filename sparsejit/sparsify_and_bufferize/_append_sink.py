@@ -46,24 +46,25 @@ def appended_loops(kernel: Kernel) -> tuple[int, ...]:
 
 
 def refuse_unassembled(kernel: Kernel, kinds: tuple[LevelKind, ...]) -> None:
-    """Raise ``UnsupportedError`` for a result with a level of one of ``kinds``.
+    """Raise ``UnsupportedError`` for a result with a level of one of ``kinds``."""
+    for number, level in enumerate(kernel.space.output.levels):
+        if level.type.kind in kinds:
+            raise UnsupportedError(
+                f"a result with a {level.type.kind.value} level (level {number}) must have the "
+                "pattern of one operand",
+                hint="ask for another result format and convert it",
+            )
 
-    Nor can entries be counted one by one where each has levels of its own below it.
-    """
+
+def _refuse_levels_below_runs(kernel: Kernel) -> None:
+    """Raise ``UnsupportedError`` where each entry has levels of its own below it."""
     levels = kernel.space.output.levels
     for number, level in enumerate(levels):
         below = levels[number + 1 :]
         if level.type.nonunique and any(lv.type.kind is not LevelKind.SINGLETON for lv in below):
             raise UnsupportedError(
                 f"a result that stores coordinates more than once (level {number}) above other "
-                "levels must have the pattern of one operand",
-                hint="ask for another result format and convert it",
-            )
-    for number, level in enumerate(levels):
-        if level.type.kind in kinds:
-            raise UnsupportedError(
-                f"a result with a {level.type.kind.value} level (level {number}) must have the "
-                "pattern of one operand",
+                "levels is not appended to",
                 hint="ask for another result format and convert it",
             )
 
@@ -89,6 +90,7 @@ class AppendSink:
 
     def __init__(self, kernel: Kernel, result: SparseBuffer) -> None:
         refuse_unassembled(kernel, (LevelKind.BATCH, LevelKind.RANGE))
+        _refuse_levels_below_runs(kernel)
         self._kernel = kernel
         self._result = result
         self._loops = appended_loops(kernel)

@@ -26,6 +26,7 @@ from sparsejit.sparsify_and_bufferize._kernel import Kernel, State
 from sparsejit.sparsify_and_bufferize._level_iterators import Cursor, LevelIterator
 from sparsejit.sparsify_and_bufferize._scalar_lowering import lower_scalar, widened
 from sparsejit.sparsify_and_bufferize._sinks import Sink, Stmts
+from sparsejit.sparsify_and_bufferize._workspace_sink import WorkspaceSink
 
 __all__ = ["LoopNest"]
 
@@ -43,6 +44,8 @@ class LoopNest:
     def statements(self) -> Stmts:
         """Return the whole nest, with what the sink needs before and after."""
         body = self._settle(self._kernel.start(), lambda state: self._inside(0, state))
+        if isinstance(self._sink, WorkspaceSink):
+            body = self._sink.with_private(body)
         return (*self._sink.prologue(), *body, *self._sink.epilogue())
 
     # ------------------------------------------------------------ one loop

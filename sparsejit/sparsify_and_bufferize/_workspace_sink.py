@@ -66,6 +66,13 @@ class WorkspaceSink(AppendSink):
         frees = tuple(loops.Dealloc(memref) for memref in (self._sums, self._stamps, self._met))
         return (*super().epilogue(), *frees)
 
+    def with_private(self, body: Stmts) -> Stmts:
+        """Return the loops with the workspace as what parts of their iterations may have alone."""
+        private = (self._sums, self._stamps, self._met, self._stamp, self._number)
+        return tuple(
+            replace(stmt, private=private) if isinstance(stmt, loops.For) else stmt for stmt in body
+        )
+
     def enter_loop(self, loop: int, state: State) -> Stmts:
         if loop == self._loops[self._scattered]:
             return ()

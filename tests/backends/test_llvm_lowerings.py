@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sparsejit as sj
@@ -35,6 +35,7 @@ from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Const
 from sparsejit.ir.types import INDEX, DType
 from sparsejit.ir.verify_loops import verify_loops
+from sparsejit.passes import assemble_in_two_phases
 from sparsejit.sparsify_and_bufferize import sparsify_and_bufferize
 from tests.backends.loop_writing import (
     F64,
@@ -312,3 +313,60 @@ def test_attention_becomes_one_loop_over_rows() -> None:
         weights = np.exp(scores - scores.max(axis=1, keepdims=True))
         weights = np.nan_to_num(weights / weights.sum(axis=1, keepdims=True))
     np.testing.assert_allclose(attention(A, Q, K, V), weights @ V, rtol=1e-12)
+
+
+# ---------------------------------------------------------------- merges
+
+
+def merged_text(name: str, *without: str) -> str:
+    return print_loops(lowered(assemble_in_two_phases(loops_of(name)), *without))
+
+
+@settings(max_examples=20)
+@given(rows=st.integers(0, 5), columns=st.integers(1, 6), seed=st.integers(0, 1000))
+def test_merged_segments(rows: int, columns: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    operands = []
+    for _ in range(2):
+        matrix = sp.csr_array((rng.random((rows, columns)) < 0.5) * rng.integers(1, 9, columns))
+        matrix.sort_indices()
+        operands += [matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)]
+        operands.append(matrix.data.astype(np.float64))
+    for split in (lambda func: func, assemble_in_two_phases):
+        pos, crd, vals, *_ = every_way(split(loops_of("add_csr")), rows, columns, *operands)
+        made = sp.csr_array((vals, crd, pos), (rows, columns)).toarray()
+        dense = [
+            sp.csr_array((v, c, p), (rows, columns)).toarray()
+            for p, c, v in (operands[:3], operands[3:])
+        ]
+        np.testing.assert_array_equal(made, dense[0] + dense[1])
+
+
+def test_counting_has_no_branches_and_filling_has_one() -> None:
+    before, after = merged_text("add_csr", "merges"), merged_text("add_csr")
+    assert before.count("if ") == 10
+    assert after.count("if ") == 2
+    assert " + index(" in after
+
+
+# ---------------------------------------------------------------- prefetch
+
+
+def test_gathered_rows_are_prefetched_and_elements_are_not() -> None:
+    backend, without = LlvmBackend(), LlvmBackend(without=frozenset({"prefetch"}))
+    for name, wanted in (("spmm_csr", True), ("spgemm_rows", True), ("spmv_csr", False)):
+        assert ("llvm.prefetch" in backend.llvm_ir(loops_of(name))) is wanted
+        assert "llvm.prefetch" not in without.llvm_ir(loops_of(name))
+
+
+def test_copies_are_parallel_where_other_loops_are() -> None:
+    x, y, z = memref("x", F64), memref("y", F64), memref("z", F64)
+    start = (Alloc(y, (n,)), Copy(y, x), Alloc(z, (n,), Const(1.5, F64)))
+    for is_parallel in (True, False):
+        step = For(i, index(0), n, (Store(z, (i,), load(y, i), BinaryOp.ADD),), is_parallel)
+        func = function("f", [n, x], (*start, step, Dealloc(y)), z)
+        loops = [
+            s for s in lowered(func, "copies", "fusion").body if isinstance(s, For) and s.parallel
+        ]
+        assert len(loops) == (3 if is_parallel else 0)
+        every_way(func, 5, np.arange(5.0))

@@ -7,6 +7,7 @@ For the same reason the key knows this package and LLVM by their files: names, s
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import importlib.util
 import os
@@ -22,9 +23,11 @@ from sparsejit.backends.llvm._blas import BLAS_SYMBOLS
 from sparsejit.backends.llvm._blas_symbols import blas_addresses
 from sparsejit.backends.llvm._module import Emitted
 from sparsejit.backends.llvm._object_loader import load_object
+from sparsejit.backends.llvm._pool import COUNT, RUN, Pool
+from sparsejit.backends.llvm._pool_text import POOL_EXTERNAL, pool_text
 from sparsejit.debug import logger
 
-__all__ = ["Loaded", "load_module"]
+__all__ = ["Loaded", "load_module", "thread_pool"]
 
 _KIND = "llvm"
 _PROCESSOR = Path("/proc/cpuinfo")
@@ -124,21 +127,33 @@ def load_module(
     refuses the text or it has an unknown symbol.
     """
     with _Lock.lock:
-        key = digest(*described, *_environment())
-        # LLVM ends the process over what is no object: an entry says whose it is.
-        mark = f"object {key}\n".encode()
-        stored = read_entry(_KIND, key) if cache else None
-        if stored is not None:
-            if stored.startswith(mark):
-                return _loaded(stored[len(mark) :], entry, called, was_cached=True)
-            logger.warning("a cached kernel cannot be used and is compiled again: %s", key)
-        from sparsejit.backends.llvm._compiler import compiled, vector_bits
+        known = frozenset(called) | {COUNT, RUN}
+        content, was_cached = _object(emit, described, known, cache=cache)
+        return _loaded(content, entry, called, was_cached=was_cached)
 
-        content = compiled(emit(vector_bits()), frozenset(called))
-        loaded = _loaded(content, entry, called, was_cached=False)
-        if cache:
-            write_entry(_KIND, key, mark + content)
-        return loaded
+
+def _object(
+    emit: Callable[[int], Emitted],
+    described: tuple[str, ...],
+    known: frozenset[str],
+    *,
+    cache: bool,
+) -> tuple[bytes, bool]:
+    """Return the object of a module, and whether it was found on disk."""
+    key = digest(*described, *_environment())
+    # LLVM ends the process over what is no object: an entry says whose it is.
+    mark = f"object {key}\n".encode()
+    stored = read_entry(_KIND, key) if cache else None
+    if stored is not None:
+        if stored.startswith(mark):
+            return stored[len(mark) :], True
+        logger.warning("a cached kernel cannot be used and is compiled again: %s", key)
+    from sparsejit.backends.llvm._compiler import compiled, vector_bits
+
+    content = compiled(emit(vector_bits()), known)
+    if cache:
+        write_entry(_KIND, key, mark + content)
+    return content, False
 
 
 def _loaded(content: bytes, entry: str, called: Mapping[str, Any], *, was_cached: bool) -> Loaded:
@@ -146,6 +161,8 @@ def _loaded(content: bytes, entry: str, called: Mapping[str, Any], *, was_cached
     owners = tuple(called.values())
     if any(symbol.encode() in content for symbol in BLAS_SYMBOLS):
         symbols |= blas_addresses()
+    if any(symbol.encode() in content for symbol in (COUNT, RUN)):
+        symbols |= thread_pool().symbols
     found = load_object(content, symbols)
     if found is not None and entry in found.symbols:
         return Loaded(found.symbols[entry], (*owners, found), was_cached)
@@ -153,3 +170,36 @@ def _loaded(content: bytes, entry: str, called: Mapping[str, Any], *, was_cached
 
     address, engine = engine_of(content, entry, symbols)
     return Loaded(address, (*owners, *engine), was_cached)
+
+
+class _Pools:
+    """The pool of this process, once it is loaded."""
+
+    pool: Pool | None = None
+
+
+def thread_pool() -> Pool:
+    """Return the pool of threads of this process, loaded when first asked for."""
+    with _Lock.lock:
+        if _Pools.pool is None:
+            _Pools.pool = _loaded_pool()
+        return _Pools.pool
+
+
+def _loaded_pool() -> Pool:
+    text = pool_text(platform.machine())
+    emitted = Emitted(text, POOL_EXTERNAL)
+    known = frozenset(POOL_EXTERNAL)
+    content, _ = _object(lambda _: emitted, ("pool", text), known, cache=True)
+    names = ("count", "run", "forget", "limit", "least", "started")
+    owner: Any = load_object(content, {})
+    if owner is not None and set(names) <= set(owner.symbols):
+        addresses = {name: owner.symbols[name] for name in names}
+    else:
+        from sparsejit.backends.llvm._compiler import engine_of
+
+        _, owner = engine_of(content, "run", {})
+        addresses = {name: owner[-1].get_global_value_address(name) for name in names}
+    # Workers sleep in this code until the process ends, also while modules are torn down.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
+    return Pool(addresses, (owner,))

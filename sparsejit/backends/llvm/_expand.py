@@ -1,4 +1,4 @@
-"""Statements about whole arrays as loops: ``Sort``, ``Scan`` and ``Assemble``.
+"""Statements about whole arrays as loops: ``Copy``, ``Sort``, ``Scan`` and ``Assemble``.
 
 In: a ``LoopFunc``. Out: the same function with loads, stores and loops instead, so that the printer
 of LLVM IR knows small statements only. Sorting stands in ``_expand_sort``, assembling in
@@ -19,6 +19,7 @@ from sparsejit.ir.loop_writing import Names, binary, int_
 from sparsejit.ir.loops import (
     Assemble,
     Binary,
+    Copy,
     DimOf,
     For,
     If,
@@ -50,7 +51,7 @@ class Expanded:
 
 
 def expand(func: LoopFunc) -> Expanded:
-    """Return ``func`` without ``Sort``, ``Scan`` and ``Assemble``."""
+    """Return ``func`` without ``Copy``, ``Sort``, ``Scan`` and ``Assemble``."""
     names = Names.of(func)
     status = None
     if any(isinstance(stmt, Assemble) for stmt in all_statements(func.body)):
@@ -73,6 +74,8 @@ def _block(body: Sequence[Stmt], names: Names, status: Var | None) -> tuple[Stmt
             case LibraryCall():
                 otherwise = _block(stmt.otherwise, names, status)
                 made.append(replace(stmt, otherwise=otherwise))
+            case Copy():
+                made += _copy(stmt, names)
             case Sort():
                 made += sort_loops(stmt, names)
             case Scan():
@@ -83,6 +86,15 @@ def _block(body: Sequence[Stmt], names: Names, status: Var | None) -> tuple[Stmt
             case _:
                 made.append(stmt)
     return tuple(made)
+
+
+def _copy(stmt: Copy, names: Names) -> tuple[Stmt, ...]:
+    """Copy element by element over all axes (LLVM makes it a block copy where it is one)."""
+    at = tuple(names.var("c") for _ in range(stmt.target.rank))
+    body: tuple[Stmt, ...] = (Store(stmt.target, at, Load(stmt.source, at)),)
+    for axis in reversed(range(stmt.target.rank)):
+        body = (For(at[axis], int_(0), DimOf(stmt.source, axis), body),)
+    return body
 
 
 def _scan(stmt: Scan, names: Names) -> Stmt:

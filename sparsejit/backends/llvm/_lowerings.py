@@ -8,19 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sparsejit.backends.llvm._merge_loops import merge_loops
 from sparsejit.backends.llvm._options import CodeOptions
+from sparsejit.backends.llvm._parallel_copies import copy_in_parallel
 from sparsejit.ir.device_statements import LibraryOp
 from sparsejit.ir.host_form import host_form
 from sparsejit.ir.loop_fusion import fuse_loops
 from sparsejit.ir.loops import LoopFunc
 from sparsejit.ir.shared_copies import share_copies
 
-__all__ = ["lower"]
+__all__ = ["LOOP_LOWERINGS", "lower"]
 
 _LOWERINGS: tuple[tuple[str, Callable[[LoopFunc], LoopFunc]], ...] = (
     ("copies", share_copies),
     ("fusion", fuse_loops),
+    ("merges", merge_loops),
+    ("threads", copy_in_parallel),
 )
+
+
+LOOP_LOWERINGS = tuple(name for name, _ in _LOWERINGS)
+"""The names of the lowerings, in order."""
 
 
 def lower(func: LoopFunc, options: CodeOptions) -> LoopFunc:

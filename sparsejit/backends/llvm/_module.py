@@ -14,9 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sparsejit.backends.llvm._arrays import Array, Layout
+from sparsejit.backends.llvm._context import Context
 from sparsejit.backends.llvm._expand import Expanded
 from sparsejit.backends.llvm._functions import Functions
 from sparsejit.backends.llvm._options import CodeOptions
+from sparsejit.backends.llvm._parallel import ParallelLoops, parallel_loops
 from sparsejit.backends.llvm._statements import Statements
 from sparsejit.backends.llvm._text import Builder, Module, Value, integer
 from sparsejit.backends.llvm._text_values import Callee
@@ -33,11 +35,13 @@ from sparsejit.ir.loops import (
     Call,
     DimOf,
     Expr,
+    Let,
     Load,
     LoopFunc,
     Memref,
     Push,
     Search,
+    Stmt,
     Trim,
     Var,
     View,
@@ -106,6 +110,20 @@ def owned_roots(func: LoopFunc) -> tuple[str, ...]:
     other = {param.name for param in func.params}
     other |= {stmt.memref.name for stmt in preallocated(func)}
     return tuple(dict.fromkeys(root for _, root in result_roots(func) if root not in other))
+
+
+def _setup(func: LoopFunc) -> dict[str, Stmt]:
+    """Return what introduces each array and variable of a function."""
+    made: dict[str, Stmt] = {}
+    for stmt in all_statements(func.body):
+        match stmt:
+            case Let(var):
+                made[var.name] = stmt
+            case Alloc(memref):
+                made[memref.name] = stmt
+            case _:
+                pass
+    return made
 
 
 def _growable(func: LoopFunc) -> frozenset[str]:
@@ -201,14 +219,15 @@ class _ModuleWriter:
             strides = tuple(next(arguments) for _ in range(count))
             arrays[param.name] = Array(param, layout, pointer, extents, strides)
         given = {memref.name: next(arguments) for memref in self._made}
-        statements = Statements(
-            b,
-            self._functions,
+        tiles = self._tiles()
+        context = Context(
             growable=_growable(self._func),
-            given=given,
-            tiles=self._tiles(),
+            roots=view_roots(self._func),
+            setup=_setup(self._func),
+            tiles=tiles,
             options=self._options,
         )
+        statements = Statements(b, self._functions, context, given, self._parallel(tiles))
         statements.expressions.calls.functions = called_by_loops(self._func.body)
         statements.expressions.values.update(values)
         statements.expressions.arrays.update(arrays)
@@ -225,6 +244,12 @@ class _ModuleWriter:
         for stmt in all_statements(self._func.body):
             units.update(made.name for made in memrefs_defined(stmt) if not isinstance(stmt, View))
         return find_tiles(self._func.body, view_roots(self._func), frozenset(units))
+
+    def _parallel(self, tiles: dict[str, Tile]) -> ParallelLoops:
+        """The loops that run on several threads."""
+        if "threads" in self._options.without:
+            return ParallelLoops()
+        return parallel_loops(self._func, tiles)
 
     def _write_results(self, b: Builder, statements: Statements, results: Value) -> None:
         """Write address, extents and strides of the result arrays to the block."""

@@ -11,13 +11,21 @@ from typing import assert_never
 
 from sparsejit.backends.llvm._arrays import Array, Layout, element_size
 from sparsejit.backends.llvm._blas import Product
+from sparsejit.backends.llvm._context import Context
 from sparsejit.backends.llvm._expressions import Expressions
 from sparsejit.backends.llvm._functions import Functions
 from sparsejit.backends.llvm._kept_rooms import KeptRooms
 from sparsejit.backends.llvm._loop_notes import loop_properties
-from sparsejit.backends.llvm._options import CodeOptions
+from sparsejit.backends.llvm._outline import write_parallel
+from sparsejit.backends.llvm._parallel import ParallelLoops
+from sparsejit.backends.llvm._prefetch import (
+    Gather,
+    find_gathers,
+    worth_it,
+    write_prefetches,
+)
 from sparsejit.backends.llvm._sorting import sort_prefix
-from sparsejit.backends.llvm._text import Builder, Value, integer, loop
+from sparsejit.backends.llvm._text import Builder, Value, either, integer, loop
 from sparsejit.backends.llvm._tile_printing import TilePrinter
 from sparsejit.backends.llvm._tiles import Tile
 from sparsejit.backends.llvm._types import in_register
@@ -34,7 +42,6 @@ from sparsejit.ir.loops import (
     For,
     If,
     Let,
-    Load,
     Memref,
     Push,
     Scan,
@@ -63,36 +70,41 @@ _INDEX = DType.INT64
 class Statements:
     """Writes statements through a builder.
 
-    ``growable`` are the names of arrays that grow or shrink, ``given`` the memory of arrays that
-    the caller has made, ``tiles`` the nests whose rows stay in registers, by the name of their
-    outer loop's variable.
+    ``given`` is the memory of arrays that the caller has made, ``parallel`` are the loops that run
+    on several threads.
     """
 
     def __init__(
         self,
         builder: Builder,
         functions: Functions,
-        *,
-        growable: frozenset[str],
+        context: Context,
         given: Mapping[str, Value],
-        tiles: Mapping[str, Tile],
-        options: CodeOptions,
+        parallel: ParallelLoops,
     ) -> None:
-        self._b = builder
-        self._functions = functions
-        self._growable = growable
+        self.builder = self._b = builder
+        self.functions = self._functions = functions
+        self.context = context
+        self._parallel = parallel
+        self._skipped: frozenset[str] = frozenset(parallel.private)
         self._given = given
-        self._options = options
-        self._tiles = tiles
-        self._left_out = {name for tile in tiles.values() for name in tile.fills}
+        self._options = context.options
+        self._tiles = context.tiles
+        self._left_out = {name for tile in context.tiles.values() for name in tile.fills}
         self._tile: tuple[Tile, TilePrinter] | None = None
         self._owned: dict[str, Value] = {}
         self._kept = KeptRooms(builder, functions)
         self._fail = builder.new_block("fail")
         self._status = builder.slot("i32")
-        self._may_fail = False
+        self.may_fail = False
         self.expressions = self._e = Expressions(builder, functions)
         self._e.calls.fail = self.fail
+
+    def child(self, builder: Builder) -> Statements:
+        """Return a printer for the body of a parallel loop, in a function of its own."""
+        made = Statements(builder, self._functions, self.context, {}, ParallelLoops())
+        made.expressions.calls.functions = self.expressions.calls.functions
+        return made
 
     def block(self, body: Sequence[Stmt]) -> None:
         """Write statements one after the other."""
@@ -102,7 +114,7 @@ class Statements:
     def fail(self, status: Value, when: Value) -> None:
         """Free all memory and return ``status`` where ``when`` holds."""
         b = self._b
-        self._may_fail = True
+        self.may_fail = True
         leave, go_on = b.new_block("leave"), b.new_block("go_on")
         b.branch_if(when, leave, go_on)
         b.place(leave)
@@ -115,7 +127,7 @@ class Statements:
         b = self._b
         self._kept.free(self._owned)
         b.ret(integer(0, "i32"))
-        if not self._may_fail:
+        if not self.may_fail:
             return
         b.place(self._fail)
         for slot in self._owned.values():
@@ -124,6 +136,10 @@ class Statements:
 
     def _statement(self, stmt: Stmt) -> None:  # noqa: C901 - one case for each kind
         match stmt:
+            case Let(var) if var.name in self._skipped:
+                pass
+            case Alloc(memref) | Dealloc(memref) if memref.name in self._skipped:
+                pass
             case Let(var, value, mutable):
                 self._let(var, value, mutable)
             case Assign(var, value):
@@ -134,8 +150,6 @@ class Statements:
                 self._alloc(stmt)
             case Dealloc(memref):
                 self._dealloc(memref)
-            case Copy(target, source):
-                self._copy(target, source)
             case View():
                 self._view(stmt)
             case Push():
@@ -150,7 +164,7 @@ class Statements:
                 self._while(stmt)
             case If():
                 self._if(stmt)
-            case Sort() | Scan() | Assemble():
+            case Copy() | Sort() | Scan() | Assemble():
                 raise AssertionError("the function was expanded")
             case LibraryCall():
                 self._library_call(stmt)
@@ -265,7 +279,7 @@ class Statements:
 
     def _in_slots(self, array: Array) -> Array:
         """Return the array as it is, or in stack slots where it will grow."""
-        if array.memref.name not in self._growable:
+        if array.memref.name not in self.context.growable:
             return array
         pointer, extent = self._b.slot("ptr"), self._b.slot("i64")
         self._b.store(array.pointer, pointer, 8)
@@ -282,27 +296,6 @@ class Statements:
         name = f"%{array.memref.name}"
         self._e.values[name] = at
         self._e.store(array, (Var(name, _INDEX),), value)
-
-    def _copy(self, target: Memref, source: Memref) -> None:
-        """Copy element by element over all axes (LLVM makes it a block copy where it is one)."""
-        to, origin = self._e.arrays[target.name], self._e.arrays[source.name]
-        at: list[Expr] = []
-
-        def axis(number: int) -> None:
-            if number == target.rank:
-                self._e.store(to, tuple(at), self._e.value(Load(source, tuple(at))))
-                return
-
-            def body(index: Value) -> None:
-                name = f"%axis{number}"
-                self._e.values[name] = index
-                at.append(Var(name, _INDEX))
-                axis(number + 1)
-                at.pop()
-
-            self._counted(origin.extent(self._b, number), body)
-
-        axis(0)
 
     def _view(self, stmt: View) -> None:
         b = self._b
@@ -384,24 +377,38 @@ class Statements:
             return
         if stmt.var.name in self._left_out:
             return
+        if stmt.var.name in self._parallel.chosen:
+            write_parallel(self, stmt)
+            return
         tile = self._tiles.get(stmt.var.name)
         if tile is None or self._tile is not None:
-            self._plain_for(stmt)
+            self.plain_for(stmt)
             return
         printer = TilePrinter(self._e, tile, self._options)
         self._tile = tile, printer
-        printer.write(lambda: self._plain_for(stmt))
+        printer.write(lambda: self.plain_for(stmt))
         self._tile = None
 
-    def _plain_for(self, stmt: For) -> None:
-        self._kept.note(stmt, self._growable)
+    def plain_for(self, stmt: For) -> None:
+        """Write a loop as it stands, on one thread."""
+        self._kept.note(stmt, self.context.growable)
         lower, upper = self._e.value(stmt.lower), self._e.value(stmt.upper)
+        strip = (self._tile[1].base, self._tile[1].width) if self._tile is not None else None
+        found = () if "prefetch" in self._options.without else find_gathers(stmt)
+        gathers, condition = worth_it(self._e, found, strip)
 
-        def body(at: Value) -> None:
-            self._e.values[stmt.var.name] = at
-            self.block(stmt.body)
+        def write(ahead: tuple[Gather, ...]) -> None:
+            def body(at: Value) -> None:
+                write_prefetches(self._e, ahead, at, strip)
+                self._e.values[stmt.var.name] = at
+                self.block(stmt.body)
 
-        loop(self._b, lower, upper, body, loop_properties(stmt))
+            loop(self._b, lower, upper, body, loop_properties(stmt))
+
+        if condition is None:
+            write(gathers)
+        else:
+            either(self._b, condition, lambda: write(gathers), lambda: write(()))
 
     def _while(self, stmt: While) -> None:
         b = self._b
@@ -415,16 +422,5 @@ class Statements:
         b.place(after)
 
     def _if(self, stmt: If) -> None:
-        b = self._b
-        condition = self._e.value(stmt.condition)
-        then, end = b.new_block("if"), b.new_block("endif")
-        orelse = b.new_block("else") if stmt.orelse else end
-        b.branch_if(condition, then, orelse)
-        b.place(then)
-        self.block(stmt.then)
-        b.branch(end)
-        if stmt.orelse:
-            b.place(orelse)
-            self.block(stmt.orelse)
-            b.branch(end)
-        b.place(end)
+        orelse = (lambda: self.block(stmt.orelse)) if stmt.orelse else None
+        either(self._b, self._e.value(stmt.condition), lambda: self.block(stmt.then), orelse)

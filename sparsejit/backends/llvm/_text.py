@@ -31,6 +31,7 @@ __all__ = [
     "Module",
     "Phi",
     "Value",
+    "either",
     "integer",
     "lanes_of",
     "loop",
@@ -363,3 +364,23 @@ def loop(
     note = f", !llvm.loop {b.module.loop_metadata(properties)}" if properties else ""
     b.branch_if(b.compare("slt", following, upper), inside, after, note)
     b.place(after)
+
+
+def either(
+    b: Builder,
+    condition: Value,
+    then: Callable[[], None],
+    orelse: Callable[[], None] | None = None,
+) -> None:
+    """Write a branch: ``then`` where the condition holds, else ``orelse``."""
+    first, end = b.new_block("if"), b.new_block("endif")
+    second = b.new_block("else") if orelse else end
+    b.branch_if(condition, first, second)
+    b.place(first)
+    then()
+    b.branch(end)
+    if orelse:
+        b.place(second)
+        orelse()
+        b.branch(end)
+    b.place(end)

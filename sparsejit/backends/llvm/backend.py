@@ -16,12 +16,15 @@ from typing import Any
 from sparsejit.backends.base import Kernel, KernelSource
 from sparsejit.backends.llvm._arrays import Layout
 from sparsejit.backends.llvm._calls import Arguments, Results, failure
+from sparsejit.backends.llvm._code_facts import code_facts
 from sparsejit.backends.llvm._direct import Direct, direct_call
 from sparsejit.backends.llvm._expand import Expanded, expand
 from sparsejit.backends.llvm._lowerings import lower
 from sparsejit.backends.llvm._module import Emitted, emit_module
 from sparsejit.backends.llvm._options import CodeOptions
+from sparsejit.backends.llvm._pool import has_threads
 from sparsejit.backends.llvm._user_calls import FIRST_STATUS
+from sparsejit.ir.facts import Fact
 from sparsejit.ir.loops import LoopFunc, Memref
 from sparsejit.ir.user_functions import called_by_loops
 from sparsejit.user_code import c_function, symbol_of
@@ -79,9 +82,14 @@ class LlvmBackend:
         expanded = expand(lower(func, self._options))
         return emit_module(expanded, layouts, _ENTRY, self._options).text
 
+    def facts(self, func: LoopFunc) -> tuple[Fact, ...]:
+        """Return what was done to the code, and which loops run on several threads."""
+        return code_facts(func, self._options)
+
     @property
     def _options(self) -> CodeOptions:
-        return CodeOptions(self.reassociate, without=self.without)
+        without = self.without if has_threads() else self.without | {"threads"}
+        return CodeOptions(self.reassociate, without=without)
 
     def load(self, source: KernelSource, *, cache: bool = True) -> Kernel:
         """Return the kernel of ``source``; it is compiled when arrays of new strides first come.

@@ -81,8 +81,8 @@ chosen.1:
   %v33 = phi i64 [ %v32, %then.1 ], [ 4611686018427387904, %orelse.1 ]
   %v34 = icmp slt i64 %v26, %v33
   %v35 = select i1 %v34, i64 %v26, i64 %v33
-  %v36 = icmp eq i64 %v26, %v35
-  %v37 = icmp eq i64 %v33, %v35
+  %v36 = icmp sle i64 %v26, %v33
+  %v37 = icmp sle i64 %v33, %v26
   store float 0x0000000000000000, ptr %v38, align 8
   br i1 %v36, label %if, label %endif
 if:

@@ -1,0 +1,102 @@
+"""What ``explain`` says about compiled code: lowerings, and which loops run on several threads.
+
+In: the loops of a function. Out: facts; each is about a loop by its variable, or the function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from sparsejit.backends.llvm._lowerings import LOOP_LOWERINGS, lower
+from sparsejit.backends.llvm._options import CodeOptions
+from sparsejit.backends.llvm._parallel import parallel_loops
+from sparsejit.backends.llvm._pool import has_threads, thread_limit
+from sparsejit.backends.llvm._pool_text import MOST_THREADS
+from sparsejit.backends.llvm._prefetch import find_gathers
+from sparsejit.backends.llvm._tiles import find_tiles
+from sparsejit.backends.llvm._work import work_of
+from sparsejit.ir.facts import Fact, FactKind
+from sparsejit.ir.loop_walk import all_statements, memrefs
+from sparsejit.ir.loops import For, LoopFunc, Memref, Var
+
+__all__ = ["code_facts"]
+
+
+def code_facts(func: LoopFunc, options: CodeOptions) -> tuple[Fact, ...]:
+    """Return the facts about the code of a function."""
+    lowered = lower(func, options)
+    return (*_changed(func, options), *_printed(lowered, options), *_threads(lowered, options))
+
+
+def _changed(func: LoopFunc, options: CodeOptions) -> Iterator[Fact]:
+    """Which lowerings change the loops."""
+    every = options.without | frozenset(LOOP_LOWERINGS)
+    before = lower(func, replace(options, without=every))
+    for name in _WORDS:
+        alone = replace(options, without=every - {name})
+        if name not in options.without and lower(func, alone) != before:
+            yield Fact(FactKind.CODE, func.name, _WORDS[name])
+
+
+_WORDS = {
+    "copies": "copies that nobody changes are not made",
+    "fusion": "neighboring loops over one range become one",
+    "merges": "sorted segments are merged with one branch an entry, and counted without any",
+}
+
+
+def _printed(func: LoopFunc, options: CodeOptions) -> Iterator[Fact]:
+    """What is done when the loops are printed."""
+    loops = [stmt for stmt in all_statements(func.body) if isinstance(stmt, For)]
+    names = {memref.name for stmt in all_statements(func.body) for memref in memrefs(stmt)}
+    tiles = {} if "tiles" in options.without else find_tiles(func.body, {}, frozenset(names))
+    for name, tile in tiles.items():
+        rows = ", ".join(memref.name for memref, _ in tile.targets)
+        yield Fact(FactKind.CODE, name, f"rows of {rows} stay in vector registers")
+    for loop in () if "prefetch" in options.without else loops:
+        rows = ", ".join(sorted({gather.load.memref.name for gather in find_gathers(loop)}))
+        if rows:
+            text = f"rows of {rows} are prefetched for later entries"
+            yield Fact(FactKind.CODE, loop.var.name, text)
+
+
+def _threads(func: LoopFunc, options: CodeOptions) -> tuple[Fact, ...]:
+    """Which loops run on several threads, how they are cut, why not."""
+    limit = thread_limit()
+    if "threads" in options.without:
+        why = "left out" if has_threads() else "the pool of threads is for Linux"
+        return (Fact(FactKind.THREADS, func.name, f"one: {why}"),)
+    if limit == 1:
+        return (Fact(FactKind.THREADS, func.name, "one: SPARSEJIT_NUM_THREADS is 1"),)
+    found = parallel_loops(func, ())
+    facts = [
+        Fact(FactKind.THREADS, stmt.var.name, _how(stmt))
+        for stmt in all_statements(func.body)
+        if isinstance(stmt, For) and stmt.var.name in found.chosen
+    ]
+    facts += [
+        Fact(FactKind.THREADS, name, f"one: {reason}") for name, reason in found.reasons.items()
+    ]
+    if found.chosen:
+        cores = "one for each core" if limit == MOST_THREADS else f"at most {limit}"
+        facts.append(Fact(FactKind.THREADS, func.name, f"{cores}; one for a loop of little work"))
+    return tuple(facts)
+
+
+def _how(loop: For) -> str:
+    return "; ".join(_parts(loop))
+
+
+def _parts(loop: For) -> Iterator[str]:
+    stored = [pos.name for pos, _ in work_of(loop).stored]
+    yield f"in parallel, cut by stored entries ({', '.join(stored)})" if stored else "in parallel"
+    sums = [what.name for what, _ in loop.reductions if isinstance(what, Var)]
+    if sums:
+        yield f"{', '.join(sums)} added up in parts"
+    rows = [what.name for what, _ in loop.reductions if isinstance(what, Memref)]
+    if rows:
+        yield f"a copy of {', '.join(rows)} for each thread"
+    rooms = [what.name for what in loop.private if isinstance(what, Memref)]
+    if rooms:
+        yield f"{', '.join(rooms)} for each chunk"

@@ -1,0 +1,71 @@
+"""The pool of threads in the process: loaded once, known to generated code by two symbols.
+
+In: nothing. Out: a process in which ``sparsejit_count`` and ``sparsejit_run`` mean something to the
+code that the engine loads (see ``_pool_text``). The pool stays until the process ends: its workers
+sleep in its code. In a forked process it starts anew.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["COUNT", "LEAST_WORK", "RUN", "Pool", "has_threads", "thread_limit"]
+
+COUNT, RUN = "sparsejit_count", "sparsejit_run"
+LEAST_WORK = 60_000
+"""From how much work on (in about nanoseconds of one thread) a loop runs on several threads."""
+
+
+def has_threads() -> bool:
+    """Whether the pool knows this system: Linux only."""
+    return sys.platform == "linux"
+
+
+def thread_limit() -> int:
+    """Return the most threads to use: ``SPARSEJIT_NUM_THREADS``, or as many as there may be."""
+    from sparsejit.backends.llvm._pool_text import MOST_THREADS
+
+    asked = os.environ.get("SPARSEJIT_NUM_THREADS", "")
+    return min(int(asked), MOST_THREADS) if asked.isdecimal() and int(asked) else MOST_THREADS
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The loaded pool; ``owners`` keep its code."""
+
+    addresses: dict[str, int]
+    owners: tuple[Any, ...] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        self.set_limits(thread_limit(), LEAST_WORK)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forget)
+
+    def set_limits(self, threads: int, least_work: int) -> None:
+        """Set the most threads to use, and the work from which on several are used."""
+        ctypes.c_int64.from_address(self.addresses["limit"]).value = threads
+        ctypes.c_int64.from_address(self.addresses["least"]).value = least_work
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The most threads to use, and the work from which on several are used."""
+        names = ("limit", "least")
+        threads, work = (ctypes.c_int64.from_address(self.addresses[name]).value for name in names)
+        return threads, work
+
+    @property
+    def symbols(self) -> dict[str, int]:
+        """What generated code calls, by its symbol there."""
+        return {COUNT: self.addresses["count"], RUN: self.addresses["run"]}
+
+    @property
+    def started(self) -> int:
+        """How many workers there are."""
+        return int(ctypes.c_int64.from_address(self.addresses["started"]).value)
+
+    def _forget(self) -> None:
+        ctypes.CFUNCTYPE(None)(self.addresses["forget"])()

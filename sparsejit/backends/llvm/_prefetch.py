@@ -1,0 +1,173 @@
+"""Prefetch of gathered rows: what a loop over stored entries will load some entries later.
+
+In: a loop with ``let k = crd[p]``, in which an inner loop runs over a row ``B[k, ..]``, or over the
+stored entries ``pos[k] .. pos[k + 1]`` of one. Out: with each iteration, prefetches of the row that
+the entry some places later points to. Where that lies is known long before it is wanted, which no
+hardware guesses. Behind the last entry the last one is taken. (For single elements ``x[k]`` a
+prefetch costs more than it gives, measured.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sparsejit.backends.llvm._arrays import element_size
+from sparsejit.backends.llvm._expressions import Expressions
+from sparsejit.backends.llvm._loop_writing import as_index
+from sparsejit.backends.llvm._text import Value, integer
+from sparsejit.backends.llvm._work import segment_of
+from sparsejit.ir.loop_walk import all_expressions, all_statements, expressions
+from sparsejit.ir.loops import Cast, Expr, For, Let, Load, Memref, Stmt, Var
+from sparsejit.ir.types import INDEX
+
+__all__ = ["Gather", "find_gathers", "worth_it", "write_prefetches"]
+
+_AHEAD = 16
+"""How many entries later."""
+_SEGMENTS_AHEAD, _SEGMENT_LINES = 8, 3
+"""How many entries later, and how much, where rows are stored entries."""
+_LINE = 64
+_STRIP = 256
+"""How many bytes of a row; shorter rows are left to the hardware."""
+_AT = Var("%ahead", INDEX)
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """``load`` is indexed by ``coordinate``, an element of ``stored`` at the loop's variable.
+
+    Its last index is the variable of the loop ``row``. Where ``segments`` is given, ``row`` runs
+    over stored entries from ``segments[coordinate]`` on, and ``load`` is of them.
+    """
+
+    load: Load
+    coordinate: Var
+    stored: Memref
+    row: For
+    segments: Memref | None = None
+
+
+def find_gathers(loop: For) -> tuple[Gather, ...]:
+    """Return what a loop gathers, each place once."""
+    coordinates: dict[str, tuple[Var, Memref]] = {}
+    for stmt in loop.body:
+        if isinstance(stmt, Let) and not stmt.mutable:
+            value = stmt.value.operand if isinstance(stmt.value, Cast) else stmt.value
+            if isinstance(value, Load) and value.indices == (loop.var,):
+                coordinates[stmt.var.name] = stmt.var, value.memref
+    return tuple(dict.fromkeys(_gathers(loop, coordinates))) if coordinates else ()
+
+
+def _gathers(loop: For, coordinates: dict[str, tuple[Var, Memref]]) -> Iterator[Gather]:
+    inside = list(all_statements(loop.body))
+    own = {stmt.var.name for stmt in inside if isinstance(stmt, Let | For)} | {loop.var.name}
+    for row in loop.body:  # not behind a condition: positions are read
+        segment = segment_of(row) if isinstance(row, For) else None
+        if isinstance(row, For) and segment is not None:
+            at = segment[1]
+            place = coordinates.get(at.name) if isinstance(at, Var) else None
+            if place is not None:
+                yield from (Gather(load, *place, row, segment[0]) for load in _stored_loads(row))
+    for row in inside:
+        if isinstance(row, For) and not _uses(row.lower, own) and not _uses(row.upper, own):
+            for load in _loads(row.body):
+                if not load.indices:
+                    continue
+                *first, last = load.indices
+                found = [v for v in coordinates if any(_uses(i, {v}) for i in first)]
+                rest = own.difference(found)
+                if last == row.var and len(found) == 1 and not any(_uses(i, rest) for i in first):
+                    yield Gather(load, *coordinates[found[0]], row)
+
+
+def _loads(body: Sequence[Stmt]) -> Iterator[Load]:
+    for stmt in body:
+        for outer in expressions(stmt):
+            yield from (part for part in all_expressions(outer) if isinstance(part, Load))
+
+
+def _stored_loads(row: For) -> Iterator[Load]:
+    """What a loop over stored entries loads of each."""
+    for load in _loads(tuple(all_statements(row.body))):
+        if load.indices == (row.var,):
+            yield load
+
+
+def _uses(expr: Expr, names: set[str]) -> bool:
+    return any(isinstance(part, Var) and part.name in names for part in all_expressions(expr))
+
+
+def worth_it(
+    e: Expressions, gathers: tuple[Gather, ...], strip: tuple[Value, int] | None
+) -> tuple[tuple[Gather, ...], Value | None]:
+    """Return the gathers that are worth it, and the condition under which they are, if any.
+
+    ``strip`` says where in the row a register tile stands, and how many elements it has.
+    """
+    b, chosen = e.builder, []
+    condition: Value | None = None
+    for gather in gathers:
+        array = e.arrays.get(gather.load.memref.name)
+        size = element_size(gather.load.memref)
+        if array is None or not array.is_unit:
+            continue
+        if gather.segments is not None:
+            chosen += [gather] * (strip is None)
+            continue
+        if strip is not None:
+            chosen += [gather] * (strip[1] * size >= _STRIP)
+            continue
+        chosen.append(gather)
+        if condition is None:
+            length = b.op("sub", e.value(gather.row.upper), e.value(gather.row.lower))
+            condition = b.compare("sge", b.mul(length, size), integer(_STRIP))
+    return tuple(chosen), condition
+
+
+def write_prefetches(
+    e: Expressions, gathers: tuple[Gather, ...], at: Value, strip: tuple[Value, int] | None
+) -> None:
+    """Write the prefetches of the iteration ``at``."""
+    before = dict(e.values)
+    for gather in gathers:
+        if gather.segments is not None:
+            _write_segment(e, gather, gather.segments, at)
+            continue
+        start = e.value(gather.row.lower) if strip is None else strip[0]
+        _write_row(e, gather, at, start)
+    e.values.clear()
+    e.values.update(before)
+
+
+def _look_ahead(e: Expressions, gather: Gather, at: Value, distance: int) -> None:
+    """Let the coordinate be that of a later entry."""
+    b = e.builder
+    least = e.functions.intrinsic("llvm.umin.i64", "i64", "i64", "i64")
+    last = b.add(e.arrays[gather.stored.name].extent(b, 0), -1)
+    e.values[_AT.name] = b.call(least, [b.add(at, distance), last])
+    e.values[gather.coordinate.name] = e.value(as_index(gather.stored, _AT))
+
+
+def _write_lines(e: Expressions, place: Value, count: int) -> None:
+    b = e.builder
+    prefetch = e.functions.intrinsic("llvm.prefetch.p0", "void", "ptr", "i32", "i32", "i32")
+    for line in range(count):
+        flags = [integer(0, "i32"), integer(3, "i32"), integer(1, "i32")]
+        b.call(prefetch, [b.offset(place, line * _LINE), *flags])
+
+
+def _write_row(e: Expressions, gather: Gather, at: Value, start: Value) -> None:
+    """Prefetch the lines of a strip, and one more, as it may begin inside of a line."""
+    _look_ahead(e, gather, at, _AHEAD)
+    e.values[gather.row.var.name] = start
+    place = e.place(e.arrays[gather.load.memref.name], gather.load.indices)
+    _write_lines(e, place, _STRIP // _LINE + 1)
+
+
+def _write_segment(e: Expressions, gather: Gather, segments: Memref, at: Value) -> None:
+    """Prefetch the first entries of a row; then the hardware goes on."""
+    _look_ahead(e, gather, at, _SEGMENTS_AHEAD)
+    e.values[gather.row.var.name] = e.value(as_index(segments, gather.coordinate))
+    place = e.place(e.arrays[gather.load.memref.name], gather.load.indices)
+    _write_lines(e, place, _SEGMENT_LINES)

@@ -1,0 +1,285 @@
+"""Parallel loops of the LLVM tier: the same results, whoever calls, in every process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import sparsejit as sj
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the pool is for Linux")
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(params=[2, 5])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    """So many threads for every parallel loop, however little it does."""
+    from sparsejit.backends.llvm._engine import thread_pool
+
+    pool = thread_pool()
+    before = pool.limits
+    pool.set_limits(request.param, 0)
+    yield request.param
+    pool.set_limits(*before)
+
+
+def matrix(rows: int, columns: int, density: float = 0.2, seed: int = 1) -> Any:
+    rng = np.random.default_rng(seed)
+    drawn = sp.random_array((rows, columns), density=density, format="csr", rng=rng)
+    made = sp.csr_array(drawn)
+    made.data[:] = rng.integers(1, 9, made.nnz)
+    return made
+
+
+KERNELS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "rows": (lambda A, B, x: A @ x, lambda A, B, x: A @ x),
+    "columns": (lambda A, B, x: x[: A.shape[0]] @ A, lambda A, B, x: x[: A.shape[0]] @ A),
+    "sums of columns": (lambda A, B, x: A.sum(axis=0), lambda A, B, x: A.sum(axis=0)),
+    "sum": (lambda A, B, x: A.sum(), lambda A, B, x: A.sum()),
+    "largest": (lambda A, B, x: (A * A).max(), lambda A, B, x: (A * A).max()),
+    "product of rows": (lambda A, B, x: A.prod(axis=1), lambda A, B, x: A.prod(axis=1)),
+    "both": (lambda A, B, x: A + B, lambda A, B, x: A + B),
+    "scaled": (lambda A, B, x: A * x[None, :], lambda A, B, x: A * x[None, :]),
+    "products": (lambda A, B, x: A @ B.T, lambda A, B, x: A @ B.T),
+}
+SHAPES = [(0, 3), (1, 1), (3, 0), (7, 5), (40, 17), (200, 3)]
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_agree_with_numpy(name: str, threads: int) -> None:
+    ours, theirs = KERNELS[name]
+    kernel = sj.sparse_jit(ours)
+    for rows, columns in SHAPES:
+        if name == "largest" and 0 in (rows, columns):
+            continue
+        A, B = matrix(rows, columns), matrix(rows, columns, seed=2)
+        x = np.arange(1.0, max(rows, columns) + 1)
+        if name != "columns":
+            x = x[:columns]
+        expected = theirs(A.toarray(), B.toarray(), x)
+        made: Any = kernel(A, B, x)
+        np.testing.assert_allclose(made.toarray() if sp.issparse(made) else made, expected)
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.uint16, np.float32, np.complex128])
+def test_sums_in_parts_of_every_kind(dtype: Any, threads: int) -> None:
+    A = matrix(60, 30).astype(dtype)
+    total = sj.sparse_jit(lambda A: (A.sum(), A.sum(axis=0), A.any(axis=0)))
+    dense = A.toarray()
+    for made, expected in zip(
+        total(A), (dense.sum(), dense.sum(axis=0), dense.any(axis=0)), strict=True
+    ):
+        np.testing.assert_array_equal(made, expected)
+        assert made.dtype == expected.dtype
+
+
+def test_sums_are_the_same_for_any_number_of_threads() -> None:
+    from sparsejit.backends.llvm._engine import thread_pool
+
+    pool = thread_pool()
+    before = pool.limits
+    x = np.random.default_rng(5).standard_normal(10_001)
+    total = sj.sparse_jit(lambda x: (x * x).sum())
+    found = set()
+    try:
+        for number in (2, 3, 4):
+            pool.set_limits(number, 0)
+            found.add(float(total(x)))
+    finally:
+        pool.set_limits(*before)
+    assert len(found) == 1
+
+
+def test_deterministic_and_ordered_sums_are_on_one_thread(threads: int) -> None:
+    x = np.random.default_rng(5).standard_normal(10_001)
+    for options in ({"deterministic": True}, {"reassociate": False}):
+        total = sj.sparse_jit(lambda x: (x * x).sum(), **options)
+        made = {float(total(x)) for _ in range(5)}
+        assert len(made) == 1
+        assert "added up in parts" not in total.explain()
+    np.testing.assert_allclose(made.pop(), np.square(x).sum())
+
+
+@pytest.mark.parametrize("columns", [2**44, 2**61])
+def test_a_workspace_for_which_there_is_no_memory(columns: int, threads: int) -> None:
+    A = matrix(20, 30)
+    places = np.arange(30, dtype=np.int64) * (columns // 40), np.arange(31, dtype=np.int64)
+    B = sp.csr_array((np.ones(30), *places), shape=(30, columns))
+    with pytest.raises(MemoryError):
+        sj.sparse_jit(lambda A, B: A @ B)(A, B)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 100, 1001])
+def test_rows_of_very_different_length_are_all_done_once(rows: int, threads: int) -> None:
+    """Chunks are cut where stored entries say: long rows, empty ones, all in one row."""
+    for lengths in (
+        np.arange(rows) % 50,
+        (np.arange(rows) == rows // 2) * 900,
+        np.zeros(rows, int),
+    ):
+        pos = np.concatenate(([0], np.cumsum(lengths)))
+        crd = np.concatenate([np.arange(n) for n in lengths]).astype(int)
+        A = sp.csr_array((np.ones(crd.size), crd, pos), (rows, 1000))
+        total = sj.sparse_jit(lambda A: (A.sum(axis=1), A.sum(axis=0), A + A))
+        by_row, by_column, twice = total(A)
+        np.testing.assert_array_equal(by_row, lengths)
+        np.testing.assert_array_equal(by_column, np.bincount(crd, minlength=1000))
+        np.testing.assert_array_equal(twice.toarray(), 2 * A.toarray())
+
+
+def test_python_threads_share_the_pool(threads: int) -> None:
+    A, x = matrix(300, 300), np.arange(300.0)
+    product = sj.sparse_jit(lambda A, x: A @ x)
+    total = sj.sparse_jit(lambda A: A.sum(axis=0))
+    square = sj.sparse_jit(lambda A: A @ A)
+    wanted = A @ x, A.sum(axis=0), (A @ A).toarray()
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for _ in range(15):
+                np.testing.assert_allclose(product(A, x), wanted[0])
+                np.testing.assert_allclose(total(A), wanted[1])
+                np.testing.assert_allclose(square(A).toarray(), wanted[2])
+        except BaseException as error:
+            failures.append(error)
+
+    workers = [threading.Thread(target=work) for _ in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not failures
+
+
+def run(program: str, **environment: str) -> str:
+    """Run a program that has ``product``, ``A``, ``x`` and ``pool``; return what it prints."""
+    head = (
+        "import os, sys, threading, numpy as np, scipy.sparse as sp, sparsejit as sj\n"
+        "from sparsejit.backends.llvm._engine import thread_pool\n"
+        "A, x = sp.eye_array(5000, format='csr') * 2.0, np.arange(5000.0)\n"
+        "product = sj.sparse_jit(lambda A, x: A @ x)\n"
+        "pool = thread_pool()\n"
+        "def check():\n"
+        "    assert (product(A, x) == 2 * x).all()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", head + program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+MANY = "pool.set_limits(3, 0)\n"
+needs_cores = pytest.mark.skipif(
+    sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2, reason="needs two cores"
+)
+
+
+@needs_cores
+def test_a_forked_process_makes_its_own_workers() -> None:
+    program = MANY + (
+        "check(); first = pool.started\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    before = pool.started\n"
+        "    check()\n"
+        "    os._exit(0 if (before, pool.started) == (0, first) else 1)\n"
+        "print(first, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "check()\n"
+    )
+    started, code = run(program).split()
+    assert int(started) >= 1
+    assert code == "0"
+
+
+def test_a_process_ends_while_threads_sleep_and_while_they_work() -> None:
+    endless = (
+        "def forever():\n"
+        "    while True: check()\n"
+        "for _ in range(3): threading.Thread(target=forever, daemon=True).start()\n"
+        "check(); print('end')\n"
+    )
+    assert run(MANY + "check(); sys.exit(0)") == ""
+    assert run(MANY + endless) == "end"
+
+
+def test_the_number_of_threads_follows_the_process() -> None:
+    limit = "print(pool.limits[0]); "
+    one = "pool.set_limits(pool.limits[0], 0); check(); print(pool.started)"
+    assert run(limit + one, SPARSEJIT_NUM_THREADS="1").split() == ["1", "0"]
+    pinned = "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); " + one
+    assert run(pinned) == "0"
+
+
+@needs_cores
+def test_much_work_is_done_on_several_threads_and_little_on_one() -> None:
+    few = "B, y = A[:50, :50], x[:50]; product(B, y); print(pool.started)\n"
+    much = "A = sp.eye_array(200000, format='csr') * 2.0; x = np.ones(200000); check()\n"
+    before, after = run(few + much + "print(pool.started)").split()
+    assert int(before) == 0 < int(after)
+
+
+def test_signals_reach_python_while_workers_sleep() -> None:
+    program = MANY + (
+        "import signal, time\n"
+        "signal.signal(signal.SIGALRM, lambda *_: print('heard'))\n"
+        "check(); signal.setitimer(signal.ITIMER_REAL, 0.05); time.sleep(0.2); check()\n"
+    )
+    assert run(program) == "heard"
+
+
+PARALLEL_LOOPS = {
+    "none": 0,
+    "dense-outer-loop": 2,
+    "any-storage-outer-loop": 3,
+    "dense-any-loop": 2,
+    "any-storage-any-loop": 3,
+}
+"""Outermost ones: rows are zeroed and added up, and entries of the vector are scaled."""
+
+
+@pytest.mark.parametrize("strategy", PARALLEL_LOOPS)
+def test_strategies_choose_among_the_loops(strategy: str, threads: int) -> None:
+    """Rows of a matrix are a dense loop, entries of a COO vector a loop over storage."""
+
+    @sj.sparse_jit(parallelization=strategy)
+    def function(A: Any, x: Any, v: Any) -> Any:
+        return A @ x, v * 2.0
+
+    A, x = matrix(30, 20), np.arange(20.0)
+    v = sj.asarray(np.array([0.0, 1.0, 2.0]), format=sj.COO(1))
+    first, second = function(A, x, v)
+    np.testing.assert_allclose(first, A @ x)
+    np.testing.assert_allclose(second.toarray(), [0.0, 2.0, 4.0])
+    lines = function.lower(A, x, v).text("loops").splitlines()
+    assert sum(line.startswith("  parallel for") for line in lines) == PARALLEL_LOOPS[strategy]
+    assert (": in parallel" in function.explain()) is (strategy != "none")
+
+
+def test_explain_tells_what_is_parallel_and_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    A, x = matrix(30, 20), np.arange(20.0)
+    product = sj.sparse_jit(lambda A, x: A @ x)
+    assert "in parallel, cut by stored entries (A_pos1)" in product.explain(A, x)
+    assert "a copy of b0 for each thread" in product.explain(A.tocsc(), x)
+    monkeypatch.setenv("SPARSEJIT_NUM_THREADS", "1")
+    assert "one: SPARSEJIT_NUM_THREADS is 1" in product.explain(A, x)
+    monkeypatch.delenv("SPARSEJIT_NUM_THREADS")
+    monkeypatch.setattr(sys, "platform", "plan9")
+    assert "one: the pool of threads is for Linux" in product.explain(A, x)

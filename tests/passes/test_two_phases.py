@@ -1,0 +1,141 @@
+"""The loop pass that assembles results in two phases: count, then fill."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from pytest_regressions.file_regression import FileRegressionFixture
+
+from sparsejit.ir.loop_printing import print_body, print_loops
+from sparsejit.ir.loop_walk import all_statements
+from sparsejit.ir.loops import (
+    Alloc,
+    Assign,
+    For,
+    If,
+    Let,
+    LoopFunc,
+    Push,
+    Scan,
+    Stmt,
+    Trim,
+)
+from sparsejit.ir.types import INDEX, DType
+from sparsejit.ir.verify_loops import verify_loops
+from sparsejit.passes import assemble_in_two_phases
+from sparsejit.sparsify_and_bufferize import sparsify_and_bufferize
+from tests.backends.loop_writing import add, function, index, less, load, memref, number, var
+from tests.ir.loop_functions import loop_functions
+from tests.sparsify_and_bufferize.programs import PROGRAMS
+
+i, n, count = var("i"), var("n"), var("count")
+x, y = memref("x", INDEX), memref("y", INDEX)
+STEP = Assign(count, add(count, index(1)))
+
+
+def split(func: LoopFunc) -> LoopFunc:
+    made = assemble_in_two_phases(func)
+    verify_loops(made)
+    return made
+
+
+def chosen(*inside: Stmt, before: tuple[Stmt, ...] = (), after: tuple[Stmt, ...] = ()) -> LoopFunc:
+    """Append the elements of ``x`` that are less than 5."""
+    body = inside or (If(less(load(x, i), index(5)), (Push(y, count, load(x, i)), STEP)),)
+    return function(
+        "chosen",
+        [n, x],
+        (
+            Alloc(y, (index(0),)),
+            Let(count, index(0), mutable=True),
+            *before,
+            For(i, index(0), n, body),
+            *after,
+            Trim(y, count),
+        ),
+        y,
+    )
+
+
+def is_split(func: LoopFunc) -> bool:
+    return any(isinstance(stmt, Scan) for stmt in all_statements(split(func).body))
+
+
+@functools.cache
+def loops_of(name: str) -> LoopFunc:
+    return sparsify_and_bufferize(PROGRAMS[name]())
+
+
+@pytest.mark.parametrize("name", ["add_csr", "spgemm_rows"])
+def test_text(name: str, file_regression: FileRegressionFixture) -> None:
+    file_regression.check(print_loops(split(loops_of(name))), extension=".txt")
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_programs_stay_loop_functions(name: str) -> None:
+    split(loops_of(name))
+
+
+@given(loop_functions())
+def test_any_loop_function_may_be_split(func: LoopFunc) -> None:
+    split(func)
+
+
+def test_counting_computes_no_values() -> None:
+    made = split(loops_of("add_csr"))
+    counting, filling = (s for s in made.body if isinstance(s, For))
+    assert "vals" not in "\n".join(print_body((counting,)))
+    assert "push" not in print_loops(made)
+    assert counting.parallel
+    assert filling.parallel
+
+
+def test_a_loop_that_appends_and_nothing_else_is_split() -> None:
+    assert is_split(chosen())
+    assert is_split(chosen(Push(y, count, count), STEP))
+
+
+@pytest.mark.parametrize(
+    "func",
+    [
+        pytest.param(
+            chosen(Push(y, add(count, index(0)), load(x, i)), STEP), id="appended elsewhere"
+        ),
+        pytest.param(chosen(Push(y, count, load(y, index(0))), STEP), id="reads what it appends"),
+        pytest.param(
+            chosen(Push(y, count, load(x, i)), Assign(count, add(count, index(2)))),
+            id="leaves a gap",
+        ),
+        pytest.param(
+            chosen(before=(Push(y, count, index(7)), STEP)), id="appended to before the loop"
+        ),
+        pytest.param(
+            chosen(after=(Push(y, count, index(7)), STEP)), id="appended to after the loop"
+        ),
+        pytest.param(
+            chosen(
+                Push(y, count, load(x, i)),
+                STEP,
+                Assign(var("s", DType.FLOAT64), number(1.0)),
+                before=(Let(var("s", DType.FLOAT64), number(0.0), mutable=True),),
+            ),
+            id="changes another variable",
+        ),
+    ],
+)
+def test_other_loops_stay(func: LoopFunc) -> None:
+    verify_loops(func)
+    assert not is_split(func)
+    assert split(func) == func
+
+
+def test_two_loops_that_append_to_one_array_stay() -> None:
+    first = chosen()
+    k = var("k")
+    second = For(k, index(0), n, (Push(y, count, load(x, k)), STEP))
+    func = replace(first, body=(*first.body[:3], second, *first.body[3:]))
+    verify_loops(func)
+    assert split(func) == func
