@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 from sparsejit.backends.llvm._arrays import Layout, element_size
 from sparsejit.backends.llvm._closure import SLOT, Captures, Closure
 from sparsejit.backends.llvm._expressions import Expressions
-from sparsejit.backends.llvm._loop_writing import as_index
 from sparsejit.backends.llvm._partial_sums import (
     add_copies,
     add_sums,
@@ -32,6 +31,7 @@ from sparsejit.backends.llvm._text import Builder, Callee, Value, integer
 from sparsejit.backends.llvm._types import in_register
 from sparsejit.backends.llvm._work import Work, work_of
 from sparsejit.ir.loop_walk import free_memrefs, free_vars
+from sparsejit.ir.loop_writing import as_index
 from sparsejit.ir.loops import Alloc, Dealloc, For, Memref, Var
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.types import DType

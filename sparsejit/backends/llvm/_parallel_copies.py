@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sparsejit.backends.llvm._loop_writing import Names, int_
 from sparsejit.ir.loop_walk import all_statements
+from sparsejit.ir.loop_writing import Names, int_
 from sparsejit.ir.loops import (
     Alloc,
     Copy,

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 from sparsejit.backends.llvm._arrays import element_size
 from sparsejit.backends.llvm._expressions import Expressions
-from sparsejit.backends.llvm._loop_writing import as_index
 from sparsejit.backends.llvm._text import Value, integer
 from sparsejit.backends.llvm._work import segment_of
 from sparsejit.ir.loop_walk import all_expressions, all_statements, expressions
+from sparsejit.ir.loop_writing import as_index
 from sparsejit.ir.loops import Cast, Expr, For, Let, Load, Memref, Stmt, Var
 from sparsejit.ir.types import INDEX
 
