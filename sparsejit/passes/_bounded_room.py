@@ -37,7 +37,8 @@ def with_bounded_room(loop: For, names: Names) -> tuple[list[Stmt], For] | None:
         Assign(size, binary(BinaryOp.MAX, size, extent)) for extent, size in asked.items()
     ]
     shared = tuple((size, BinaryOp.MAX) for size in asked.values())
-    measuring = replace(loop, body=(*_needed(lets, asked), *steps), reductions=shared)
+    front = (*_needed(lets, asked), *steps)
+    measuring = replace(loop, body=front, reductions=shared, private=())
     before: list[Stmt] = [Let(size, int_(0), mutable=True) for size in asked.values()]
 
     def change(stmt: Stmt) -> tuple[Stmt, ...]:

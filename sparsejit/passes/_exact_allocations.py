@@ -12,12 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from sparsejit.errors import UnsupportedError
-from sparsejit.ir.loop_uses import assigned, loaded, variables
+from sparsejit.ir.loop_uses import assigned, loaded, used, variables
 from sparsejit.ir.loop_walk import (
     all_statements,
     blocks,
     expressions,
     map_body,
+    memrefs,
     memrefs_defined,
     memrefs_written,
 )
@@ -226,10 +227,15 @@ class _Measure:
         kept: list[Stmt] = []
         for stmt in body:
             match stmt:
-                case For() | While():
+                case For():
                     inner = self._slice(stmt.body)
                     if inner:
                         self._need(*expressions(stmt))
+                        kept.append(self._loop(stmt, inner))
+                case While():
+                    inner = self._slice(stmt.body)
+                    if inner:
+                        self._need(stmt.condition)
                         kept.append(replace(stmt, body=inner))
                 case If():
                     then, orelse = self._slice(stmt.then), self._slice(stmt.orelse)
@@ -247,6 +253,16 @@ class _Measure:
                 case _:
                     pass
         return tuple(kept)
+
+    def _loop(self, loop: For, inner: tuple[Stmt, ...]) -> For:
+        """The slice of a loop: it shares what it still has, and a parallel one reduces sizes."""
+        names = used(inner).keys() | {m.name for s in all_statements(inner) for m in memrefs(s)}
+        private = tuple(item for item in loop.private if item.name in names)
+        shared = tuple(pair for pair in loop.reductions if pair[0].name in names)
+        if loop.parallel:
+            sizes = [need for need in self._needs.values() if need.name in assigned(inner)]
+            shared += tuple((need, BinaryOp.MAX) for need in sizes)
+        return replace(loop, body=inner, private=private, reductions=shared)
 
     def _matters(self, stmt: Stmt) -> bool:
         match stmt:

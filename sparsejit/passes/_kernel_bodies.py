@@ -2,12 +2,14 @@
 
 In: the statements of a kernel. Out: the same with ``Let``, ``Assign``, ``Store``, ``SortPrefix``,
 ``Alloc`` without a fill, ``Dealloc``, ``View``, loops and branches only. An ``Alloc`` is memory
-that each group of threads has for itself.
+that each group of threads has for itself. Lanes of a warp have no memory of their own, so loops
+inside that would need some are sequential.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from sparsejit.ir.loop_walk import map_body
 from sparsejit.ir.loop_writing import Names, binary, int_
@@ -48,10 +50,16 @@ def kernel_body(body: tuple[Stmt, ...], names: Names) -> tuple[Stmt, ...]:
                 return (_each(target, extents, lambda at: Load(source, at), names),)
             case Scan():
                 return (_scan(stmt, names),)
+            case For() if stmt.private or any(isinstance(m, Memref) for m, _ in stmt.reductions):
+                return (replace(stmt, parallel=False, reductions=(), private=()),)
             case _:
                 return (stmt,)
 
-    return map_body(body, change_stmt=change)
+    made = map_body(body, change_stmt=change)
+    if body and isinstance(body[-1], For) and isinstance(made[-1], For):
+        last = replace(made[-1], parallel=body[-1].parallel, private=body[-1].private)
+        made = (*made[:-1], last)
+    return made
 
 
 def _each(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from sparsejit.ir.device_statements import Schedule
 from sparsejit.ir.loop_uses import is_pure, variables
 from sparsejit.ir.loop_walk import all_statements, expressions, map_body
-from sparsejit.ir.loops import Assign, Binary, For, If, Let, Stmt, Var
+from sparsejit.ir.loops import Assign, Binary, For, If, Let, Stmt, Var, While
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.types import DType
 
@@ -87,11 +87,15 @@ def schedule_by_entries(mean: float, longest: float) -> ChooseSchedule:
 
 
 def shape_of(loop: For, *, is_balanceable: bool = False) -> KernelShape:
-    """Return what ``loop`` has inside."""
+    """Return what ``loop`` has inside.
+
+    Where storage is walked together, lanes would all walk it; reductions beside that do not count.
+    """
+    together = any(isinstance(stmt, While) for stmt in all_statements(loop.body))
     inner = [stmt for stmt in all_statements(loop.body) if isinstance(stmt, For)]
     return KernelShape(
         any(other.parallel and not other.reductions for other in inner),
-        any(is_reduction_loop(other) for other in inner),
+        not together and any(is_reduction_loop(other) for other in inner),
         any(not (is_pure(other.lower) and is_pure(other.upper)) for other in inner),
         is_balanceable,
     )

@@ -104,8 +104,8 @@ class Outliner:
         rows = rows_of(loop)
         if rows is not None and not can_race(rows.op, rows.acc.dtype, ordered=self.ordered):
             rows = None
-        if any(isinstance(stmt, Alloc) for stmt in all_statements(loop.body)):
-            return Schedule.WARP, loop, ()  # memory for each: there are fewer warps than threads
+        if _has_room(loop):
+            return Schedule.WARP, loop, ()
         schedule = self._choose(shape_of(loop, is_balanceable=rows is not None))
         if schedule is not Schedule.BALANCED:
             return schedule, loop, ()
@@ -255,7 +255,9 @@ class _Block:
             assert isinstance(measuring, For)
             self._reduction(measuring)
             loop = bounded[1]
-        if loop.parallel and loop.reductions:
+        if loop.parallel and not (_shares_vectors(loop) and _reduces_scalars(loop)):
+            self._loop(replace(loop, parallel=False, reductions=(), private=()))
+        elif loop.parallel and loop.reductions:
             self._reduction(loop)
         elif loop.parallel and not needs_host(loop):
             self._kernel(loop, ())
@@ -269,15 +271,16 @@ class _Block:
     def _reduction(self, loop: For) -> None:
         """Each iteration reduces into variables of its own, and then into arrays of one element."""
         ordered = self._outliner.ordered
-        starts = [identity_const(op, var.dtype) for var, op in loop.reductions]
-        allowed = all(can_race(op, var.dtype, ordered=ordered) for var, op in loop.reductions)
+        reductions = [(var, op) for var, op in loop.reductions if isinstance(var, Var)]
+        starts = [identity_const(op, var.dtype) for var, op in reductions]
+        allowed = all(can_race(op, var.dtype, ordered=ordered) for var, op in reductions)
         if None in starts or not allowed or needs_host(loop):
-            self._loop(replace(loop, parallel=False, reductions=()))
+            self._loop(replace(loop, parallel=False, reductions=(), private=()))
             return
         self._flush()
         body, new = list(loop.body), dict[str, Memref | Var]()
         cells, before, behind = [], list[Stmt](), list[Stmt]()
-        for (var, op), start in zip(loop.reductions, starts, strict=True):
+        for (var, op), start in zip(reductions, starts, strict=True):
             assert start is not None
             own = self._names.var(var.name, var.dtype)
             cell = Memref(self._names.fresh(f"{var.name}_cell"), var.dtype, 1)
@@ -387,6 +390,21 @@ class _Block:
             return self._outliner.launch(Schedule.ONE_THREAD, body, ())
         once = For(self._names.var("once"), int_(0), int_(1), tuple(body), parallel=True)
         return self._outliner.launch(Schedule.WARP, (once,), ())
+
+
+def _has_room(loop: For) -> bool:
+    """Whether the loop needs memory of its own: there are fewer warps than threads to have some."""
+    arrays = any(isinstance(item, Memref) for item in loop.private)
+    return arrays or any(isinstance(stmt, Alloc) for stmt in all_statements(loop.body))
+
+
+def _shares_vectors(loop: For) -> bool:
+    """Whether a group of threads can have its own of all that the loop passes on as room."""
+    return all(isinstance(item, Var) or item.rank == 1 for item in loop.private)
+
+
+def _reduces_scalars(loop: For) -> bool:
+    return all(isinstance(item, Var) for item, _ in loop.reductions)
 
 
 def _lets(group: Sequence[Stmt]) -> dict[str, Var]:

@@ -94,7 +94,8 @@ def raced(loop: For, of: Mapping[str, str], *, ordered: bool) -> Raced | None:
     elements = rooted(read((*body, replace(loop, body=()))), of)
     if not updates or elements & rooted(updates, of):
         return None
-    return Raced(replace(loop, body=body, parallel=True), tuple(updates.values()))
+    made = replace(loop, body=body, parallel=True, reductions=(), private=())
+    return Raced(made, tuple(updates.values()))
 
 
 # ---------------------------------------------------------------- accumulators
@@ -130,7 +131,7 @@ def _one_loop(
             start = None if op is None else identity_const(op, acc.dtype)
             if start is None or rooted([memref.name], of) & _arrays((loop,), of):
                 return None
-            if loop.parallel and not loop.reductions:
+            if (loop.parallel and not loop.reductions) or loop.private:
                 return None
             body = renamed(loop.body, {acc.name: own})
             each = (Let(own, Lit(start), mutable=True), *body, Store(memref, indices, own, op))

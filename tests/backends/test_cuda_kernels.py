@@ -15,7 +15,7 @@ from sparsejit.api import _target
 from sparsejit.backends.numba_cuda import kernel_codes
 from sparsejit.backends.numba_cuda._replay import replayed
 from sparsejit.ir.device_code import PointerParam, ScalarParam, StrideParam
-from sparsejit.ir.device_statements import Launch, Schedule
+from sparsejit.ir.device_statements import Launch, ReadBack, Schedule
 from sparsejit.ir.fold import numpy_dtype
 from sparsejit.ir.loop_writing import int_, plus
 from sparsejit.ir.loops import (
@@ -24,6 +24,7 @@ from sparsejit.ir.loops import (
     Binary,
     Cast,
     Dealloc,
+    DimOf,
     Expr,
     For,
     Let,
@@ -31,6 +32,7 @@ from sparsejit.ir.loops import (
     Load,
     LoopFunc,
     Memref,
+    Scan,
     SortPrefix,
     Stmt,
     Store,
@@ -42,6 +44,7 @@ from sparsejit.ir.scalar import Const
 from sparsejit.ir.types import INDEX, DType
 from sparsejit.ir.verify_loops import verify_loops
 from sparsejit.passes.outline_kernels import outline_kernels
+from sparsejit.pipeline import default_pipeline
 from sparsejit.sparsify_and_bufferize import StageOptions, sparsify_and_bufferize
 from tests.matrix.combinations import Outcome, run_combination
 from tests.matrix.test_matrix import combinations_of
@@ -268,3 +271,51 @@ def test_bfloat16_travels_as_its_bits() -> None:
     names = [getattr(p, "memref", N).name for p in code.params]
     code.replay([{"n": 2, "h": given, "w": result}[name] for name in names], 1, 0)
     assert_array_equal(result, [1.5, -2.0])
+
+
+# ---------------------------------------------------------------- sparse results in two phases
+
+
+def two_phases(name: str) -> LoopFunc:
+    pipeline = default_pipeline()
+    return outline_kernels(pipeline.lower(pipeline.prepare(PROGRAMS[name]())))
+
+
+def test_rows_that_are_appended_are_counted_scanned_and_filled() -> None:
+    func = two_phases("add_csr")
+    kinds = [
+        stmt.schedule if isinstance(stmt, Launch) else type(stmt)
+        for stmt in func.body
+        if isinstance(stmt, Launch | Scan | ReadBack)
+    ]
+    count = fill = Schedule.THREAD
+    assert kinds == [Schedule.ONE_THREAD, count, Scan, ReadBack, fill, Schedule.ONE_THREAD]
+
+
+def test_scattered_rows_have_room_of_their_own() -> None:
+    """Each group of threads starts from a copy of the room, whose original stays as it is."""
+    func = two_phases("spgemm_rows")
+    codes = kernel_codes(func)
+    rooms = [code for code in codes.values() if code.workspaces]
+    assert len(rooms) == 3  # counting entries, measuring a list, filling
+    for code in rooms:
+        for memref, extents, group in code.workspaces:
+            original = memref.name.removesuffix("_own")
+            assert (original in code.reads, original in code.writes) == (True, False)
+            assert group == 32
+            (extent,) = extents
+            assert isinstance(extent, DimOf)
+            assert extent.memref.name == original
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_products_of_sparse_matrices(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More warps than rows, and fewer; the room of a warp is used for several rows."""
+    monkeypatch.setattr(_target, "BACKENDS", {"interpreter": ReplayBackend(blocks=2, seed=seed)})
+    rng = np.random.default_rng(seed)
+    rows = (3, 17, 60)[seed]
+    one = sp.csr_array(sp.random_array((rows, 20), density=0.3, rng=rng))
+    two = sp.csr_array(sp.random_array((20, 9), density=0.3, rng=rng))
+    product = sj.sparse_jit(lambda A, B: A @ B, target="interpreter")(one, two)
+    assert product.has_canonical_format
+    assert_allclose(product.toarray(), one.toarray() @ two.toarray())

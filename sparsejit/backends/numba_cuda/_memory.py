@@ -8,7 +8,7 @@ unless it is a view; all else has strides as parameters. A view inside the kerne
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sparsejit.ir.device_code import (
     ExtentParam,
@@ -26,7 +26,7 @@ from sparsejit.ir.loop_walk import (
     free_vars,
 )
 from sparsejit.ir.loop_writing import Names, int_, plus, times
-from sparsejit.ir.loops import Alloc, DimOf, Expr, Lit, Memref, Var, View
+from sparsejit.ir.loops import Alloc, DimOf, Expr, For, Lit, Memref, Var, View
 from sparsejit.ir.types import INDEX
 
 __all__ = ["Memory", "Place", "memory_of"]
@@ -69,13 +69,15 @@ class Memory:
 
     ``words`` are its parameters with a variable or memref each, whose name is that of the
     parameter. ``workspaces`` are the allocations inside, ``starts`` the variables that hold where
-    the part of a group of threads begins.
+    the part of a group of threads begins. ``private`` are arrays from outside, each with the
+    workspace that starts as its copy and stands for it.
     """
 
     words: tuple[tuple[KernelParam, Memref | Var], ...]
     places: Mapping[str, Place]
     workspaces: tuple[Alloc, ...]
     starts: Mapping[str, Var]
+    private: tuple[tuple[Memref, Memref], ...] = ()
 
 
 def memory_of(launch: Launch, views: frozenset[str], names: Names) -> Memory:
@@ -83,7 +85,9 @@ def memory_of(launch: Launch, views: frozenset[str], names: Names) -> Memory:
     words = list(_scalars(launch, names))
     places: dict[str, Place] = {}
     asked = _extents_asked(launch)
-    for memref in free_memrefs(launch.body):
+    rooms = {memref.name: memref for memref in _private(launch)}
+    asked |= {(name, 0) for name in rooms}
+    for memref in dict.fromkeys((*free_memrefs(launch.body), *rooms.values())):
         words.append((PointerParam(memref), memref))
         is_plain = memref.rank == 1 and memref.name not in views
         strides: list[Expr] = [int_(1)] if is_plain else []
@@ -99,17 +103,30 @@ def memory_of(launch: Launch, views: frozenset[str], names: Names) -> Memory:
                 words.append((ExtentParam(memref, axis), size))
             sizes.append(size)
         places[memref.name] = Place(memref, int_(0), tuple(strides), tuple(sizes))
+    own = tuple(
+        (room, replace(room, name=names.fresh(f"{room.name}_own"))) for room in rooms.values()
+    )
     allocs = tuple(stmt for stmt in all_statements(launch.body) if isinstance(stmt, Alloc))
+    allocs += tuple(Alloc(copy, (DimOf(room, 0),)) for room, copy in own)
     starts = {alloc.memref.name: names.var(f"{alloc.memref.name}_start") for alloc in allocs}
     for alloc in allocs:
         words.append((PointerParam(alloc.memref), alloc.memref))
         strides_inside = row_major(alloc.extents)
         start = starts[alloc.memref.name]
         places[alloc.memref.name] = Place(alloc.memref, start, strides_inside, alloc.extents)
+    for room, copy in own:
+        extents = places[room.name].extents
+        places[room.name] = replace(places[copy.name], extents=extents)
     for stmt in all_statements(launch.body):
         if isinstance(stmt, View):
             places[stmt.memref.name] = _viewed(stmt, places[stmt.source.name])
-    return Memory(tuple(words), places, allocs, starts)
+    return Memory(tuple(words), places, allocs, starts, own)
+
+
+def _private(launch: Launch) -> Iterator[Memref]:
+    loop = launch.body[-1] if launch.body else None
+    if isinstance(loop, For):
+        yield from (item for item in loop.private if isinstance(item, Memref))
 
 
 def _scalars(launch: Launch, names: Names) -> Iterator[tuple[KernelParam, Memref | Var]]:

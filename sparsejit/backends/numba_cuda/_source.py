@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from sparsejit.backends import _spellings
 from sparsejit.backends._expressions import constant
-from sparsejit.backends._layout import Atom, Call, Index, Infix, Node, Prefix, layout
+from sparsejit.backends._layout import Atom, Call, Index, Infix, Node, Prefix, flat, layout
 from sparsejit.backends.numba_cuda._expressions import KernelExpressions
 from sparsejit.backends.numba_cuda._lowered import Lowered, Total
 from sparsejit.backends.numba_cuda._memory import volume
@@ -99,6 +99,8 @@ class KernelWriter(SourceWriter):
                 first, step = own.thread, own.threads
         self._starts(Atom(first))
         self.block(kernel.before)
+        is_warp = kernel.schedule is Schedule.WARP
+        self._copies(*((own.lane, "32") if is_warp else ("0", "1")))
         for total in kernel.totals:
             self.assign(self.names[total.var.name], _identity(total.op, total.var.dtype))
         self._is_warp = kernel.schedule is Schedule.WARP
@@ -113,6 +115,18 @@ class KernelWriter(SourceWriter):
             start = self._kernel.memory.starts[alloc.memref.name]
             size = self.expressions.typed(volume(alloc.extents))
             self.assign(self.names[start.name], Infix("*", group, size))
+
+    def _copies(self, first: str, step: str) -> None:
+        """What each group of threads has of its own starts as what is there."""
+        memory = self._kernel.memory
+        for original, own in memory.private:
+            at = self.fresh(f"{self.names[own.name]}_at")
+            extent = self.expressions.extent(original, 0)
+            self.line(f"for {at} in range({first}, {flat(extent)}, {step}):")
+            target = f"{self.names[own.name]}[{self.names[memory.starts[own.name].name]} + {at}]"
+            self.line(f"    {target} = {self.names[original.name]}[{at}]")
+        if memory.private and self._kernel.schedule is Schedule.WARP:
+            self.line("cuda.syncwarp()")
 
     def _dealt(self, loop: For, first: str, step: str) -> None:
         """The loop of the kernel; as a ``while``, since a range would divide by the step."""
@@ -176,15 +190,16 @@ class KernelWriter(SourceWriter):
 
     def _reduction(self, loop: For) -> None:
         """Each lane reduces its share from the identity; then all have the sum of the shares."""
-        parts: dict[str, Var] = {}
-        for var, op in loop.reductions:
+        parts: dict[str, Memref | Var] = {}
+        reductions = [(var, op) for var, op in loop.reductions if isinstance(var, Var)]
+        for var, op in reductions:
             parts[var.name] = part = replace(var, name=f"{var.name}%part")
             self.names[part.name] = self.fresh(f"{self.names[var.name]}_part")
             self.assign(self.names[part.name], _identity(op, var.dtype))
         self._is_warp = False
         self._strided(renamed(loop, parts), self._own.lane, "32")
         self._is_warp = True
-        for var, op in loop.reductions:
+        for var, op in reductions:
             part_name, name = self.names[f"{var.name}%part"], self.names[var.name]
             self._combine(part_name, op, var.dtype)
             self.assign(name, _spellings.binary(op, Atom(name), Atom(part_name), var.dtype))

@@ -87,7 +87,8 @@ def _kernel_code(func: LoopFunc, launch: Launch, views: frozenset[str]) -> Kerne
         for stmt in all_statements(launch.body)
         if isinstance(stmt, Store) and stmt.reduce is not None
     }
-    outside = {memref.name for memref in free_memrefs(launch.body)}
+    rooms = {original.name for original, _ in memory.private}
+    outside = {memref.name for memref in free_memrefs(launch.body)} - rooms
     loads = read(launch.body).keys() & outside
 
     def replay(arguments: Sequence[Any], blocks: int, seed: int) -> None:
@@ -99,7 +100,7 @@ def _kernel_code(func: LoopFunc, launch: Launch, views: frozenset[str]) -> Kerne
         text=text,
         block=block,
         threads=_threads(launch, group),
-        reads=frozenset(loads),
+        reads=frozenset(loads | rooms),
         writes=frozenset(written & outside),
         updates=frozenset((updated | (written & loads)) & outside),
         cubin=partial(compiled_cubin, text, entry, words),
@@ -169,6 +170,7 @@ def _names(launch: Launch, kernel: Lowered, memory: Memory) -> dict[str, str]:
     known += [item.name for item in introduced(launch.body)]
     known += [total.var.name for total in kernel.totals]
     known += [start.name for start in memory.starts.values()]
+    known += [own.name for _, own in memory.private]
     names = python_names(known)
     for name, spelled in names.items():
         if spelled in _RESERVED:
