@@ -104,7 +104,8 @@ def memory_of(launch: Launch, views: frozenset[str], names: Names) -> Memory:
             sizes.append(size)
         places[memref.name] = Place(memref, int_(0), tuple(strides), tuple(sizes))
     own = tuple(
-        (room, replace(room, name=names.fresh(f"{room.name}_own"))) for room in rooms.values()
+        (room, replace(room, name=names.fresh(f"{room.name}_{launch.kernel}")))
+        for room in rooms.values()
     )
     allocs = tuple(stmt for stmt in all_statements(launch.body) if isinstance(stmt, Alloc))
     allocs += tuple(Alloc(copy, (DimOf(room, 0),)) for room, copy in own)
