@@ -63,7 +63,8 @@ def used(body: Iterable[Stmt]) -> dict[str, Var]:
         if isinstance(stmt, Assign):
             found[stmt.var.name] = stmt.var
         if isinstance(stmt, For):
-            found |= {var.name: var for var, _ in stmt.reductions}
+            shared = (*(item for item, _ in stmt.reductions), *stmt.private)
+            found |= {item.name: item for item in shared if isinstance(item, Var)}
     return found
 
 
