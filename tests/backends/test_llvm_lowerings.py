@@ -231,7 +231,7 @@ KEPT = {
 @pytest.mark.parametrize("name", FUSED)
 def test_loops_that_meet_pass_by_pass_are_fused(name: str) -> None:
     func = two_loops(*FUSED[name])
-    assert text(lowered(func)).count("parallel for") == 1
+    assert text(lowered(func, "threads")).count("parallel for") == 1
     every_way(func, 9, np.arange(9.0))
 
 
@@ -240,7 +240,7 @@ def test_other_loops_are_not_fused(name: str) -> None:
     func = two_loops(*KEPT[name])
     if "next" in name and "written" in name:
         return  # `y` is written in one loop only, and read in none: nothing can meet
-    assert text(lowered(func)).count("parallel for") == 2
+    assert text(lowered(func, "threads")).count("parallel for") == 2
     every_way(func, 9, np.arange(9.0))
 
 
@@ -249,11 +249,11 @@ def test_what_is_between_two_loops_goes_before_or_behind() -> None:
     first, second = FUSED["the same element"]
     moved = (Alloc(w, (DimOf(memref("x"), 0),), Const(1.0, F64)), Dealloc(w))
     func = two_loops(first, second, between=moved)
-    assert text(lowered(func)).count("parallel for") == 1
+    assert text(lowered(func, "threads")).count("parallel for") == 1
     every_way(func, 5, np.arange(5.0))
     depends = (Let(var("s", F64), at("y", index(0))), Alloc(w, (index(2),)), Dealloc(w))
     func = two_loops(first, second, between=depends)
-    assert text(lowered(func)).count("parallel for") == 2
+    assert text(lowered(func, "threads")).count("parallel for") == 2
     every_way(func, 5, np.arange(5.0))
 
 
@@ -274,7 +274,7 @@ def test_views_of_one_array_are_one_array() -> None:
         ),
     )
     func = function("f", [n, memref("x")], body, y)
-    assert text(lowered(func)).count("parallel for") == 2
+    assert text(lowered(func, "threads")).count("parallel for") == 2
     every_way(func, 6, np.arange(6.0))
 
 
