@@ -37,6 +37,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="fail, rather than skip the tests marked mlir, when mlir-opt is not installed",
     )
+    parser.addoption(
+        "--require-cubin",
+        action="store_true",
+        help="fail, rather than skip the tests marked cubin, when Numba CUDA is not installed",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -53,10 +58,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     missing = {
         "mlir": None if find_tools() else "mlir-opt is missing (extra `mlir`)",
+        "cubin": None
+        if importlib.util.find_spec("numba_cuda") and importlib.util.find_spec("cuda")
+        else "Numba CUDA is missing (extra `cuda13`)",
         "gpu": None if importlib.util.find_spec("cupy") else "CuPy is missing (extra `cuda13`)",
     }
-    if missing["mlir"] and config.getoption("--require-mlir"):
-        raise pytest.UsageError(missing["mlir"])
+    for marker in ("mlir", "cubin"):
+        if missing[marker] and config.getoption(f"--require-{marker}"):
+            raise pytest.UsageError(missing[marker])
     for item in items:
         for marker, reason in missing.items():
             if reason and item.get_closest_marker(marker):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import assert_never
 
 import numpy as np
@@ -36,7 +37,7 @@ from sparsejit.ir.scalar import Const
 from sparsejit.ir.types import DType
 from sparsejit.user_code import symbol_of
 
-__all__ = ["Names", "array_index", "constant", "expression", "typed"]
+__all__ = ["ExpressionWriter", "Names", "constant", "expression", "typed"]
 
 Names = Mapping[str, str]
 """The Python name of each memref and variable of a function."""
@@ -103,75 +104,101 @@ def _is_weak(expr: Expr) -> bool:
             return False
 
 
+@dataclass(frozen=True, slots=True)
+class ExpressionWriter:
+    """Writes expressions over NumPy arrays, by the Python names of memrefs and variables.
+
+    Another kind of memory overrides what an element, an extent and a search are.
+    """
+
+    names: Names
+
+    def typed(self, expr: Expr) -> Node:
+        """Return ``expr`` as a value of exactly its dtype."""
+        node = self.expression(expr)
+        if not _is_weak(expr):
+            return node
+        return Call(_spellings.constructor(expr_dtype(expr)), (node,))
+
+    def expression(self, expr: Expr) -> Node:  # noqa: C901 - one case for each kind
+        """Return ``expr`` as a Python expression; a weak one may be a plain Python number."""
+        match expr:
+            case Var(name, _):
+                return Atom(self.names[name])
+            case Lit(const):
+                weak = const.dtype in (DType.INT64, DType.FLOAT64)
+                return _number(const) if weak else constant(const)
+            case Unary(op, operand, _):
+                return _spellings.unary(op, self.typed(operand), expr_dtype(operand))
+            case Binary():
+                return self._binary(expr)
+            case Select(condition, then, orelse):
+                parts = (self.expression(part) for part in (condition, then, orelse))
+                return Conditional(*parts)
+            case Cast(operand, dtype):
+                return _spellings.cast(self.typed(operand), expr_dtype(operand), dtype)
+            case Load(memref, indices):
+                return self.element(memref, indices)
+            case DimOf(memref, axis):
+                return self.extent(memref, axis)
+            case Search():
+                return self.search(expr)
+            case loops.Call(function, operands):
+                passed = tuple(map(self.typed, operands))
+                return Call(self.names[symbol_of(function)], passed)
+            case _:
+                assert_never(expr)
+
+    def element(self, memref: Memref, indices: tuple[Expr, ...]) -> Node:
+        """Return ``memref[indices]`` as a value."""
+        return self.place(memref, indices)
+
+    def place(self, memref: Memref, indices: tuple[Expr, ...]) -> Index:
+        """Return ``memref[indices]`` as what may be assigned."""
+        return Index(self.names[memref.name], tuple(map(self.expression, indices)))
+
+    def extent(self, memref: Memref, axis: int) -> Node:
+        """Return the extent of ``memref`` along ``axis``."""
+        return Atom(f"{self.names[memref.name]}.shape[{axis}]")
+
+    def search(self, expr: Search) -> Node:
+        """Return a call of the support library's search."""
+        order = "search" if expr.ordered else "search_unordered"
+        operands: list[Node] = [Atom(self.names[expr.coordinates.name])]
+        operands += map(self.typed, (expr.lower, expr.upper, expr.key))
+        if expr.column is None:
+            return Call(order, tuple(operands))
+        return Call(f"{order}_column", (*operands, Atom(str(expr.column))))
+
+    def _binary(self, expr: Binary) -> Node:
+        dtype = expr_dtype(expr.lhs)
+        match expr:
+            case Binary(BinaryOp.ADD, augend, Lit(Const(int() as value, DType.INT64)), _) if (
+                -(2**62) < value < 0  # the negated literal stays an int64
+            ):
+                return Infix("-", self.typed(augend), Atom(str(-value)))
+            case _:
+                pass
+        lhs, rhs = self.expression(expr.lhs), self.expression(expr.rhs)
+        is_infix = _spellings.is_infix(expr.op)
+        if not is_infix or (_is_weak(expr.lhs) and _is_weak(expr.rhs)):
+            lhs = self.typed(expr.lhs)
+        if not is_infix and not _spellings.is_positive_literal(rhs):
+            rhs = self.typed(expr.rhs)
+        return _spellings.binary(expr.op, lhs, rhs, dtype)
+
+
 def typed(expr: Expr, names: Names) -> Node:
-    """Return ``expr`` as a value of exactly its dtype."""
-    node = expression(expr, names)
-    return Call(_spellings.constructor(expr_dtype(expr)), (node,)) if _is_weak(expr) else node
+    """Return ``expr`` over NumPy arrays as a value of exactly its dtype."""
+    return ExpressionWriter(names).typed(expr)
 
 
-def expression(expr: Expr, names: Names) -> Node:  # noqa: C901 - one case for each kind
-    """Return ``expr`` as a Python expression; a weak one may be a plain Python number.
+def expression(expr: Expr, names: Names) -> Node:
+    """Return ``expr`` over NumPy arrays; a weak one may be a plain Python number.
 
     >>> i = Var("i", DType.INT64)
     >>> x = Memref("x", DType.FLOAT64, 1)
     >>> expression(Load(x, (i,)), {"x": "x", "i": "i"})
     Index(array='x', items=(Atom(text='i'),))
     """
-    match expr:
-        case Var(name, _):
-            return Atom(names[name])
-        case Lit(const):
-            weak = const.dtype in (DType.INT64, DType.FLOAT64)
-            return _number(const) if weak else constant(const)
-        case Unary(op, operand, _):
-            return _spellings.unary(op, typed(operand, names), expr_dtype(operand))
-        case Binary():
-            return _binary(expr, names)
-        case Select(condition, then, orelse):
-            parts = (expression(part, names) for part in (condition, then, orelse))
-            return Conditional(*parts)
-        case Cast(operand, dtype):
-            return _spellings.cast(typed(operand, names), expr_dtype(operand), dtype)
-        case Load(memref, indices):
-            return array_index(memref, indices, names)
-        case DimOf(memref, axis):
-            return Atom(f"{names[memref.name]}.shape[{axis}]")
-        case Search():
-            return _search(expr, names)
-        case loops.Call(function, operands):
-            passed = tuple(typed(operand, names) for operand in operands)
-            return Call(names[symbol_of(function)], passed)
-        case _:
-            assert_never(expr)
-
-
-def array_index(memref: Memref, indices: tuple[Expr, ...], names: Names) -> Index:
-    """Return ``memref[indices]``."""
-    return Index(names[memref.name], tuple(expression(index, names) for index in indices))
-
-
-def _binary(expr: Binary, names: Names) -> Node:
-    dtype = expr_dtype(expr.lhs)
-    match expr:
-        case Binary(BinaryOp.ADD, augend, Lit(Const(int() as value, DType.INT64)), _) if (
-            -(2**62) < value < 0  # the negated literal stays an int64
-        ):
-            return Infix("-", typed(augend, names), Atom(str(-value)))
-        case _:
-            pass
-    lhs, rhs = expression(expr.lhs, names), expression(expr.rhs, names)
-    is_infix = _spellings.is_infix(expr.op)
-    if not is_infix or (_is_weak(expr.lhs) and _is_weak(expr.rhs)):
-        lhs = typed(expr.lhs, names)
-    if not is_infix and not _spellings.is_positive_literal(rhs):
-        rhs = typed(expr.rhs, names)
-    return _spellings.binary(expr.op, lhs, rhs, dtype)
-
-
-def _search(expr: Search, names: Names) -> Node:
-    order = "search" if expr.ordered else "search_unordered"
-    operands: list[Node] = [Atom(names[expr.coordinates.name])]
-    operands += [typed(part, names) for part in (expr.lower, expr.upper, expr.key)]
-    if expr.column is None:
-        return Call(order, tuple(operands))
-    return Call(f"{order}_column", (*operands, Atom(str(expr.column))))
+    return ExpressionWriter(names).expression(expr)

@@ -23,7 +23,7 @@ from typing import assert_never
 
 from sparsejit.backends import _spellings, support
 from sparsejit.backends._assemble_source import assemble_statements
-from sparsejit.backends._expressions import array_index, constant, expression, typed
+from sparsejit.backends._expressions import ExpressionWriter, constant
 from sparsejit.backends._layout import WIDTH, Atom, Call, Index, Infix, Node, Slice, flat, layout
 from sparsejit.backends._names import IMPORTED_FROM_NUMPY, fresh_name, python_names
 from sparsejit.backends.base import KernelSource
@@ -63,7 +63,7 @@ from sparsejit.ir.types import DType
 from sparsejit.ir.user_functions import called_by_loops
 from sparsejit.user_code import symbol_of
 
-__all__ = ["emit_python"]
+__all__ = ["SourceWriter", "emit_python", "import_lines", "signature_line"]
 
 _AUGMENTED = {BinaryOp.ADD: "+=", BinaryOp.SUB: "-=", BinaryOp.MUL: "*="}
 
@@ -88,33 +88,47 @@ def emit_python(func: LoopFunc) -> KernelSource:
     <BLANKLINE>
     """
     func = host_form(func)
-    writer = _Writer(func)
+    names = python_names(_all_names(func))
+    functions: dict[str, UserFunction] = {}
+    for function in called_by_loops(func.body):
+        name = fresh_name(function.text, names.values())
+        names[symbol_of(function)] = name
+        functions[name] = function
+    writer = SourceWriter(names, ExpressionWriter(names))
     writer.block(func.body)
     returned = tuple(Atom(writer.names[memref.name]) for memref in result_memrefs(func))
     writer.assign("return", Call("", returned), "")
     entry = fresh_name(func.name, writer.names.values())
     parameters = [writer.names[param.name] for param in func.params]
-    head = _signature(entry, parameters)
+    head = signature_line(entry, parameters)
     body = "\n".join((head, *writer.lines)) + "\n"
-    text = f"{_imports(body)}\n\n{body}" if _imports(body) else body
-    return KernelSource(entry, text, func, writer.functions)
+    imports = import_lines(body)
+    text = f"{imports}\n\n{body}" if imports else body
+    return KernelSource(entry, text, func, functions)
 
 
-def _signature(entry: str, parameters: Sequence[str]) -> str:
+def signature_line(entry: str, parameters: Sequence[str]) -> str:
+    """Return the first line of a function, or its first lines where one is too long."""
     line = f"def {entry}({', '.join(parameters)}):"
     if len(line) <= WIDTH:
         return line
     return f"def {entry}(\n" + "".join(f"    {name},\n" for name in parameters) + "):"
 
 
-def _imports(body: str) -> str:
-    """The imports that ``body`` needs; its own names are never names to be imported."""
+_MODULES = (
+    ("numpy", IMPORTED_FROM_NUMPY),
+    ("sparsejit.backends.support", frozenset(support.__all__)),
+)
+
+
+def import_lines(body: str, modules: Sequence[tuple[str, frozenset[str]]] = _MODULES) -> str:
+    """Return the imports that ``body`` needs of what each module offers.
+
+    The names of the body itself are never names to be imported.
+    """
     used = set(re.findall(r"(?<![\w.])[A-Za-z_]\w*", body))
     lines = []
-    for module, names in (
-        ("numpy", IMPORTED_FROM_NUMPY),
-        ("sparsejit.backends.support", frozenset(support.__all__)),
-    ):
+    for module, names in modules:
         wanted = sorted(used & names)
         line = f"from {module} import {', '.join(wanted)}"
         if len(line) > WIDTH:
@@ -133,16 +147,12 @@ def _all_names(func: LoopFunc) -> Iterable[str]:
                 yield from (memref.name for memref in memrefs_defined(stmt))
 
 
-class _Writer:
+class SourceWriter:
     """The lines of one function and where the next one is indented."""
 
-    def __init__(self, func: LoopFunc) -> None:
-        self.names = python_names(_all_names(func))
-        self.functions: dict[str, UserFunction] = {}
-        for function in called_by_loops(func.body):
-            name = fresh_name(function.text, self.names.values())
-            self.names[symbol_of(function)] = name
-            self.functions[name] = function
+    def __init__(self, names: dict[str, str], expressions: ExpressionWriter) -> None:
+        self.names = names
+        self.expressions = expressions
         self.lines: list[str] = []
         self._indent = 4
 
@@ -181,7 +191,7 @@ class _Writer:
     def statement(self, stmt: Stmt) -> None:
         match stmt:
             case Let() | Assign():
-                self.assign(self.names[stmt.var.name], typed(stmt.value, self.names))
+                self.assign(self.names[stmt.var.name], self.expressions.typed(stmt.value))
             case For() | While() | If():
                 self.control(stmt)
             case Dealloc():
@@ -208,14 +218,14 @@ class _Writer:
                 head = f"for {self.names[var.name]} in"
                 self.nested(head, self.range_of(lower, upper), body)
             case While(condition, body):
-                self.nested("while", expression(condition, self.names), body)
+                self.nested("while", self.expressions.expression(condition), body)
             case If():
                 self.branch("if", stmt)
             case _:
                 assert_never(stmt)
 
     def branch(self, keyword: str, stmt: If) -> None:
-        self.nested(keyword, expression(stmt.condition, self.names), stmt.then)
+        self.nested(keyword, self.expressions.expression(stmt.condition), stmt.then)
         match stmt.orelse:
             case ():
                 pass
@@ -234,14 +244,14 @@ class _Writer:
                 self.line(f"scan_{op.value}({names[memref.name]})")
             case Trim(memref, count):
                 name = names[memref.name]
-                self.assign(name, Call("trim", (Atom(name), typed(count, names))))
+                self.assign(name, Call("trim", (Atom(name), self.expressions.typed(count))))
             case SortPrefix(memref, count):
-                operands = (Atom(names[memref.name]), typed(count, names))
+                operands = (Atom(names[memref.name]), self.expressions.typed(count))
                 self.assign("", Call("sort_prefix", operands), "")
             case Sort(order, coordinates, extents, count):
                 keys = Call("", tuple(Atom(names[memref.name]) for memref in coordinates))
-                sizes = Call("", tuple(typed(extent, names) for extent in extents))
-                entries = Call("sort_entries", (keys, sizes, typed(count, names)))
+                sizes = Call("", tuple(self.expressions.typed(extent) for extent in extents))
+                entries = Call("sort_entries", (keys, sizes, self.expressions.typed(count)))
                 self.assign(names[order.name], entries)
             case Assemble():
                 for defined, value in assemble_statements(stmt, names, self.fresh):
@@ -262,24 +272,24 @@ class _Writer:
             self._indent -= 4
 
     def range_of(self, lower: Expr, upper: Expr) -> Node:
-        bounds = (expression(lower, self.names), expression(upper, self.names))
+        bounds = (self.expressions.expression(lower), self.expressions.expression(upper))
         starts_at_zero = bounds[0] == Atom("0")
         return Call("range", bounds[1:] if starts_at_zero else bounds)
 
     def store(self, stmt: Store) -> None:
-        target = array_index(stmt.memref, stmt.indices, self.names)
+        target = self.expressions.place(stmt.memref, stmt.indices)
         dtype = stmt.memref.dtype
         text = layout(target, self._indent, self._indent + 40)  # leaves room for the value
         if stmt.reduce is None:
-            self.assign(text, expression(stmt.value, self.names))
+            self.assign(text, self.expressions.expression(stmt.value))
         elif stmt.reduce in _AUGMENTED and dtype is not DType.BOOL:
-            self.assign(text, expression(stmt.value, self.names), _AUGMENTED[stmt.reduce])
+            self.assign(text, self.expressions.expression(stmt.value), _AUGMENTED[stmt.reduce])
         else:
-            value = typed(stmt.value, self.names)
+            value = self.expressions.typed(stmt.value)
             self.assign(text, _spellings.binary(stmt.reduce, target, value, dtype))
 
     def alloc(self, stmt: Alloc) -> None:
-        extents: list[Node] = [expression(extent, self.names) for extent in stmt.extents]
+        extents: list[Node] = [self.expressions.expression(extent) for extent in stmt.extents]
         shape: Node = extents[0] if len(extents) == 1 else Call("", tuple(extents))
         dtype = Atom(_spellings.constructor(stmt.memref.dtype))
         name = self.names[stmt.memref.name]
@@ -292,7 +302,7 @@ class _Writer:
 
     def push(self, stmt: Push) -> None:
         name = self.names[stmt.memref.name]
-        count: Node = typed(stmt.count, self.names)
+        count: Node = self.expressions.typed(stmt.count)
         if not isinstance(stmt.count, Var | Lit):
             place = self.fresh(f"{name}_count")
             self.assign(place, count)
@@ -302,7 +312,7 @@ class _Writer:
         self._indent += 4
         self.assign(name, Call("grow", (Atom(name), count)))
         self._indent -= 4
-        self.assign(flat(Index(name, (count,))), expression(stmt.value, self.names))
+        self.assign(flat(Index(name, (count,))), self.expressions.expression(stmt.value))
 
     def view(self, stmt: View) -> None:
         """Basic slices that run upward; a negative stride reverses one in a second step.
@@ -313,11 +323,11 @@ class _Writer:
         for axis, (offset, size, stride) in enumerate(
             zip(stmt.offsets, stmt.sizes, stmt.strides, strict=True)
         ):
-            start = expression(offset, self.names)
+            start = self.expressions.expression(offset)
             if axis in stmt.dropped and stmt.memref.rank:
                 slices.append(start)
             else:
-                slices.append(_slice(start, expression(size, self.names), stride))
+                slices.append(_slice(start, self.expressions.expression(size), stride))
                 steps.append("::-1" if stride < 0 else ":")
         name = self.names[stmt.memref.name]
         value: Node = Index(self.names[stmt.source.name], tuple(slices))

@@ -20,7 +20,7 @@ from sparsejit.ir.device_statements import (
     SparseMatrix,
 )
 from sparsejit.ir.fold import applies
-from sparsejit.ir.loop_walk import expr_dtype
+from sparsejit.ir.loop_walk import all_statements, expr_dtype
 from sparsejit.ir.loops import (
     Alloc,
     Assemble,
@@ -188,9 +188,12 @@ def broken_stmt(stmt: Stmt) -> Iterator[str]:  # noqa: C901 - one case for each 
 
 def _device_statement(stmt: Launch | ReadBack | LibraryCall) -> Iterator[str]:
     match stmt:
-        case Launch(kernel, schedule, body):
+        case Launch(kernel, schedule, body, atomics):
             if schedule is not Schedule.ONE_THREAD and not _is_one_parallel_loop(body):
                 yield f"{kernel} runs many threads and is not one parallel loop"
+            for memref in atomics:
+                if not _is_updated(memref, body):
+                    yield f"{kernel} does more with the atomic {memref.name} than to reduce into it"
         case ReadBack(var, memref, indices):
             yield from _indices(memref, indices)
             if memref.dtype is not var.dtype:
@@ -209,6 +212,12 @@ def _is_one_parallel_loop(body: Sequence[Stmt]) -> bool:
         and last.parallel
         and all(isinstance(stmt, Let) and not stmt.mutable for stmt in before)
     )
+
+
+def _is_updated(memref: Memref, body: Sequence[Stmt]) -> bool:
+    stores = [stmt for stmt in all_statements(body) if isinstance(stmt, Store)]
+    into = [stmt for stmt in stores if stmt.memref == memref]
+    return bool(into) and all(stmt.reduce is not None for stmt in into)
 
 
 def _library_operand(operand: SparseMatrix | DenseMatrix) -> Iterator[str]:

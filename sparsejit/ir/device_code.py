@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from sparsejit.ir.device_statements import LibraryCall
 from sparsejit.ir.loops import Expr, Memref, Var
@@ -57,9 +57,13 @@ class StrideParam:
 
 @dataclass(frozen=True, slots=True)
 class ScalarParam:
-    """The value of a scalar variable of the host, in its dtype."""
+    """The value of a scalar variable of the host, in its dtype.
+
+    A complex number takes two parameters: ``part`` says which part of it this one is.
+    """
 
     var: Var
+    part: Literal["", "real", "imag"] = ""
 
 
 KernelParam = PointerParam | ExtentParam | StrideParam | ScalarParam

@@ -44,11 +44,15 @@ class Launch:
 
     Unless the schedule is ``ONE_THREAD``, ``body`` is one parallel ``For``, behind ``Let`` that
     compute what it needs. It allocates nothing that outlives an iteration.
+
+    ``atomics`` are the arrays of which several iterations update one element: each ``Store`` with
+    ``reduce`` into them is one atomic step.
     """
 
     kernel: str
     schedule: Schedule
     body: tuple[Stmt, ...]
+    atomics: tuple[Memref, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

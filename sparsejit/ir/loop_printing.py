@@ -216,8 +216,9 @@ def print_body(body: Sequence[Stmt]) -> list[str]:
                 if orelse:
                     lines.pop()
                     lines.extend(_block("} else", orelse))
-            case Launch(kernel, schedule, inner):
-                lines.extend(_block(f"launch {kernel}, {schedule.value},", inner))
+            case Launch(kernel, schedule, inner, atomics):
+                how = [schedule.value, *(f"atomic {memref.name}" for memref in atomics)]
+                lines.extend(_block(f"launch {kernel}, {', '.join(how)},", inner))
             case LibraryCall():
                 lines.extend(_block(f"{_library_head(stmt)} otherwise", stmt.otherwise))
             case _:

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sparsejit.backends.llvm._expand_assembly import assembly
-from sparsejit.backends.llvm._loop_writing import Names, binary, compare, int_, plus
 from sparsejit.ir.device_statements import LibraryCall
 from sparsejit.ir.loop_walk import all_statements
+from sparsejit.ir.loop_writing import Names, binary, compare, int_, plus
 from sparsejit.ir.loops import (
     Alloc,
     Assemble,

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from sparsejit.backends.llvm._loop_writing import (
+from sparsejit.formats import LevelKind
+from sparsejit.ir.loop_writing import (
     Names,
     as_dtype,
     binary,
@@ -18,7 +19,6 @@ from sparsejit.backends.llvm._loop_writing import (
     plus,
     times,
 )
-from sparsejit.formats import LevelKind
 from sparsejit.ir.loops import (
     Alloc,
     Assemble,

@@ -1,7 +1,8 @@
-"""Short spellings for loop IR that this package writes, and names that are not taken."""
+"""Short spellings for loop IR that passes and backends write, and names that are not taken."""
 
 from __future__ import annotations
 
+from sparsejit.ir.device_statements import ReadBack
 from sparsejit.ir.loop_walk import all_statements, memrefs_defined
 from sparsejit.ir.loops import Binary, Cast, Expr, For, Let, Lit, LoopFunc, Memref, Var
 from sparsejit.ir.ops import BinaryOp
@@ -23,7 +24,7 @@ class Names:
         taken = {param.name for param in func.params}
         for stmt in all_statements(func.body):
             taken.update(memref.name for memref in memrefs_defined(stmt))
-            if isinstance(stmt, Let | For):
+            if isinstance(stmt, Let | For | ReadBack):
                 taken.add(stmt.var.name)
         return Names(taken)
 

@@ -1,0 +1,74 @@
+"""Loop pass: all work on arrays becomes kernels; what is left is what a host does.
+
+In: a loop function. Out: the same function (``host_form`` gives it back) whose arrays may lie in
+device memory. Parallel loops are kernels, and so are sequential ones whose reductions may race;
+other work on elements runs in one thread or one warp. The host keeps control flow, allocations,
+copies, scans and sorts, and reads back the numbers that it needs. Arrays that grow are measured
+first; ``Assemble`` becomes scans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from sparsejit.errors import UnsupportedError
+from sparsejit.ir.loop_uses import roots
+from sparsejit.ir.loop_walk import all_statements, map_body
+from sparsejit.ir.loop_writing import Names
+from sparsejit.ir.loops import Assemble, LoopFunc, Stmt
+from sparsejit.ir.user_functions import called_by_loops
+from sparsejit.passes._device_assembly import assembled
+from sparsejit.passes._exact_allocations import allocate_exactly
+from sparsejit.passes._kernel_schedules import ChooseSchedule, schedule_by_structure
+from sparsejit.passes._outlining import Outliner
+
+__all__ = ["outline_kernels"]
+
+
+def outline_kernels(
+    func: LoopFunc, *, ordered: bool = False, choose: ChooseSchedule = schedule_by_structure
+) -> LoopFunc:
+    """Return ``func`` with all work on arrays in ``Launch``.
+
+    ``ordered`` keeps the order of every sum (``deterministic=True``, ``reassociate=False``): no
+    reduction of floats is split or raced. ``choose`` picks the schedule of a kernel by its shape.
+    Raises ``UnsupportedError`` for what no device can do, with the reason.
+
+    >>> from sparsejit.ir.loop_printing import print_loops
+    >>> from sparsejit.ir.scalar import Const
+    >>> from sparsejit.ir.types import INDEX, DType
+    >>> from sparsejit.ir.loop_writing import int_
+    >>> from sparsejit.ir.loops import For, Lit, Memref, Store, Var
+    >>> n, i, y = Var("n", INDEX), Var("i", INDEX), Memref("y", DType.FLOAT32, 1)
+    >>> store = Store(y, (i,), Lit(Const(0.0, DType.FLOAT32)))
+    >>> loop = For(i, int_(0), n, (store,), parallel=True)
+    >>> print(print_loops(outline_kernels(LoopFunc("f", (n, y), (loop,), ()))).strip())
+    func @f(n: index, y: memref<f32>) {
+      launch k0, a thread an iteration, {
+        parallel for i in 0 .. n {
+          y[i] = 0.0
+        }
+      }
+      return
+    }
+    """
+    for function in called_by_loops(func.body):
+        raise UnsupportedError(
+            f"'{function.text}' is compiled by Numba for the CPU, and no kernel can call it",
+            hint="write it with operations that can be read (see the tutorial), or target='cpu'",
+        )
+    func = allocate_exactly(_assembled(func))
+    outliner = Outliner(Names.of(func), roots(func), ordered, choose)
+    return replace(func, body=tuple(outliner.block(func.body)))
+
+
+def _assembled(func: LoopFunc) -> LoopFunc:
+    if not any(isinstance(stmt, Assemble) for stmt in all_statements(func.body)):
+        return func
+    names = Names.of(func)
+
+    def change(stmt: Stmt) -> Iterable[Stmt]:
+        return assembled(stmt, names) if isinstance(stmt, Assemble) else (stmt,)
+
+    return replace(func, body=map_body(func.body, change_stmt=change))

@@ -1,0 +1,273 @@
+"""Outlining: what becomes a kernel, what the host keeps, and that the function means the same."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from pytest_regressions.file_regression import FileRegressionFixture
+
+import sparsejit as sj
+import tests.matrix.combinations as combinations
+from sparsejit.backends import BACKENDS
+from sparsejit.errors import UnsupportedError
+from sparsejit.formats import NV24
+from sparsejit.ir.device_statements import Launch, ReadBack, Schedule
+from sparsejit.ir.host_form import host_form
+from sparsejit.ir.loop_printing import print_loops
+from sparsejit.ir.loop_uses import is_pure
+from sparsejit.ir.loop_walk import all_statements, expressions
+from sparsejit.ir.loop_writing import int_, plus
+from sparsejit.ir.loops import (
+    Alloc,
+    Assemble,
+    Assign,
+    Binary,
+    Copy,
+    Dealloc,
+    DenseResult,
+    For,
+    If,
+    Let,
+    Lit,
+    Load,
+    LoopFunc,
+    Memref,
+    Push,
+    Scan,
+    Sort,
+    Stmt,
+    Store,
+    Trim,
+    Var,
+    View,
+    While,
+)
+from sparsejit.ir.ops import BinaryOp
+from sparsejit.ir.scalar import Const
+from sparsejit.ir.types import INDEX, DType
+from sparsejit.ir.verify_loops import verify_loops
+from sparsejit.passes.outline_kernels import outline_kernels
+from sparsejit.pipeline import Pipeline, default_pipeline
+from sparsejit.sparsify_and_bufferize import StageOptions, sparsify_and_bufferize
+from tests.cubin.programs import lowered_loops
+from tests.matrix.combinations import Outcome, run_combination
+from tests.matrix.test_matrix import combinations_of
+from tests.sparsify_and_bufferize.programs import PROGRAMS
+
+F64 = DType.FLOAT64
+ON_HOST = Let | Assign | Alloc | Dealloc | Copy | View | Scan | Sort | ReadBack | Launch
+
+
+def host_statements(body: Sequence[Stmt]) -> Iterator[Stmt]:
+    """What the host itself does."""
+    for stmt in body:
+        yield stmt
+        match stmt:
+            case For() | While():
+                yield from host_statements(stmt.body)
+            case If():
+                yield from host_statements((*stmt.then, *stmt.orelse))
+            case _:
+                pass
+
+
+def check_outlined(func: LoopFunc) -> None:
+    verify_loops(func, "outline-kernels")
+    verify_loops(host_form(func), "outline-kernels")
+    for stmt in host_statements(func.body):
+        assert isinstance(stmt, ON_HOST | For | While | If), stmt
+        assert not (isinstance(stmt, For) and stmt.parallel)
+        assert all(is_pure(part) for part in expressions(stmt)), stmt
+    kernels = [stmt for stmt in host_statements(func.body) if isinstance(stmt, Launch)]
+    assert len({kernel.kernel for kernel in kernels}) == len(kernels)
+    for stmt in all_statements([inner for kernel in kernels for inner in kernel.body]):
+        assert not isinstance(stmt, Push | Trim | Copy | Scan | Sort | Assemble)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_no_work_on_arrays_is_left_on_the_host(name: str, ordered: bool) -> None:
+    loops = sparsify_and_bufferize(PROGRAMS[name](), StageOptions())
+    check_outlined(outline_kernels(loops, ordered=ordered))
+
+
+@pytest.mark.parametrize(
+    "name", ["spmv_csr", "spmv_coo", "spmv_csc", "spmm_csr", "mttkrp", "add_csr", "transposed_csr"]
+)
+def test_text(name: str, file_regression: FileRegressionFixture) -> None:
+    loops = sparsify_and_bufferize(PROGRAMS[name](), StageOptions())
+    file_regression.check(print_loops(outline_kernels(loops)))
+
+
+def with_outlining(ordered: bool) -> Pipeline:
+    pipeline = default_pipeline()
+    last = ("outline-kernels", partial(outline_kernels, ordered=ordered))
+    return replace(pipeline, loop_passes=(*pipeline.loop_passes, last))
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_outlined_functions_mean_the_same(ordered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline = with_outlining(ordered)
+
+    def chosen(*, stage_options: StageOptions) -> Pipeline:
+        return replace(pipeline, stage_options=stage_options)
+
+    monkeypatch.setattr(combinations, "default_pipeline", chosen)
+    outcomes = [run_combination(row) for row in combinations_of(int(ordered))[::16]]
+    assert outcomes.count(Outcome.RIGHT) == len(outcomes)
+
+
+# ---------------------------------------------------------------- single rules
+
+N, I, J = (Var(name, INDEX) for name in ("n", "i", "j"))
+X, Y, G = (Memref(name, F64, 1) for name in "xyg")
+IX = Memref("ix", INDEX, 1)
+
+
+def loop(*body: Stmt, parallel: bool = False) -> For:
+    return For(I, int_(0), N, body, parallel)
+
+
+def launches(func: LoopFunc) -> list[Launch]:
+    return [stmt for stmt in all_statements(func.body) if isinstance(stmt, Launch)]
+
+
+def scatter(op: BinaryOp | None = BinaryOp.ADD, target: Memref = Y) -> Store:
+    return Store(target, (Load(IX, (I,)),), Load(X, (I,)), op)
+
+
+def test_reductions_race_where_they_may_be_reassociated() -> None:
+    func = LoopFunc("f", (N, IX, X, Y), (loop(scatter()),), ())
+    (kernel,) = launches(outline_kernels(func))
+    assert kernel.schedule is Schedule.THREAD
+    assert kernel.atomics == (Y,)
+    (kernel,) = launches(outline_kernels(func, ordered=True))
+    assert kernel.schedule is Schedule.ONE_THREAD
+    assert kernel.atomics == ()
+
+
+def test_reductions_of_integers_race_in_any_case() -> None:
+    x, y = Memref("x", DType.INT32, 1), Memref("y", DType.INT32, 1)
+    store = Store(y, (Load(IX, (I,)),), Load(x, (I,)), BinaryOp.ADD)
+    func = LoopFunc("f", (N, IX, x, y), (loop(store),), ())
+    (kernel,) = launches(outline_kernels(func, ordered=True))
+    assert kernel.atomics == (y,)
+
+
+@pytest.mark.parametrize(
+    "store",
+    [
+        scatter(None),  # the last one wins
+        scatter(BinaryOp.MUL),  # no atomic product
+        Store(Y, (Load(IX, (I,)),), Load(Y, (I,)), BinaryOp.ADD),  # reads what it updates
+    ],
+)
+def test_what_depends_on_the_order_stays_in_one_thread(store: Store) -> None:
+    func = LoopFunc("f", (N, IX, X, Y), (loop(store),), ())
+    (kernel,) = launches(outline_kernels(func))
+    assert kernel.schedule is Schedule.ONE_THREAD
+
+
+def test_a_view_of_what_is_read_does_not_race() -> None:
+    view = Memref("v", F64, 1)
+    make = View(view, Y, (int_(0),), (N,), (1,))
+    store = Store(view, (Load(IX, (I,)),), Load(Y, (I,)), BinaryOp.ADD)
+    func = LoopFunc("f", (N, IX, Y), (make, loop(store)), ())
+    assert [kernel.schedule for kernel in launches(outline_kernels(func))] == [Schedule.ONE_THREAD]
+
+
+def test_parallel_loops_in_one_order_share_one_warp() -> None:
+    inner = For(J, Load(IX, (I,)), N, (Store(Y, (J,), Load(X, (I,))),), parallel=True)
+    (kernel,) = launches(outline_kernels(LoopFunc("f", (N, IX, X, Y), (loop(inner),), ())))
+    assert kernel.schedule is Schedule.WARP
+
+
+def test_a_loop_around_loops_over_extents_stays_on_the_host() -> None:
+    inner = For(J, int_(0), N, (Store(Y, (J,), Load(X, (J,))),), parallel=True)
+    func = outline_kernels(LoopFunc("f", (N, X, Y), (loop(inner),), ()))
+    (outer,) = func.body
+    assert isinstance(outer, For)
+    assert isinstance(outer.body[0], Launch)
+
+
+def test_a_variable_goes_from_a_kernel_to_the_host() -> None:
+    """The number of positive elements is the size of the next array."""
+    count = Var("count", INDEX)
+    zero = Lit(Const(0.0, F64))
+    positive = Binary(BinaryOp.GT, Load(X, (I,)), zero, DType.BOOL)
+    body = (
+        Let(count, int_(0), mutable=True),
+        loop(If(positive, (Assign(count, plus(count, int_(1))),))),
+        Alloc(Y, (count,), Const(1.5, F64)),
+    )
+    func = LoopFunc("f", (N, X), body, (DenseResult(Y),))
+    outlined = outline_kernels(func)
+    check_outlined(outlined)
+    assert any(isinstance(stmt, ReadBack) for stmt in outlined.body)
+    assert_array_equal(run(outlined, 4, np.array([1.0, -1.0, 2.0, 0.0]))[0], [1.5, 1.5])
+
+
+def run(func: LoopFunc, *arguments: object) -> tuple[object, ...]:
+    backend = BACKENDS["interpreter"]
+    return backend.load(backend.emit(func), cache=False)(arguments)
+
+
+def grown(value: Var, count: Var) -> tuple[Stmt, ...]:
+    return (Push(G, count, Load(X, (value,))), Assign(count, plus(count, int_(1))))
+
+
+def test_an_array_that_grows_is_measured_and_filled() -> None:
+    count = Var("count", INDEX)
+    zero = Lit(Const(0.0, F64))
+    positive = Binary(BinaryOp.GT, Load(X, (I,)), zero, DType.BOOL)
+    body = (
+        Alloc(G, (int_(0),)),
+        Let(count, int_(0), mutable=True),
+        loop(If(positive, grown(I, count))),
+        Trim(G, count),
+    )
+    func = LoopFunc("f", (N, X), body, (DenseResult(G),))
+    outlined = outline_kernels(func)
+    check_outlined(outlined)
+    assert not any(isinstance(stmt, Copy) for stmt in outlined.body)  # nothing to be trimmed
+    assert_array_equal(run(outlined, 4, np.array([1.0, -1.0, 2.0, 3.0]))[0], [1.0, 2.0, 3.0])
+
+
+def test_a_size_that_depends_on_what_was_pushed_is_refused() -> None:
+    count = Var("count", INDEX)
+    small = Binary(BinaryOp.LT, Load(G, (int_(0),)), Lit(Const(2.0, F64)), DType.BOOL)
+    body = (
+        Alloc(G, (int_(0),)),
+        Push(G, int_(0), Load(X, (int_(0),))),
+        Let(count, int_(1), mutable=True),
+        loop(If(small, grown(I, count))),
+        Trim(G, count),
+    )
+    func = LoopFunc("f", (N, X), body, (DenseResult(G),))
+    verify_loops(func)
+    with pytest.raises(UnsupportedError, match="pushed into g depends on what is in it"):
+        outline_kernels(func)
+
+
+def test_levels_with_a_fixed_number_of_slots_are_refused() -> None:
+    crd, vals = Memref("crd", DType.INT32, 1), Memref("vals", F64, 1)
+    keys = tuple(Memref(f"at{level}", INDEX, 1) for level in range(3))
+    make = Assemble((crd, vals), NV24, (N, N, int_(4)), keys, X, N, Const(0.0, F64))
+    func = LoopFunc("f", (N, *keys, X), (make,), (DenseResult(crd), DenseResult(vals)))
+    with pytest.raises(UnsupportedError, match="a structured level is not assembled on a device"):
+        outline_kernels(func)
+
+
+def _halved_often(value: float) -> float:
+    while value > 1:
+        value /= 2
+    return value
+
+
+def test_functions_that_only_numba_compiles_are_refused() -> None:
+    loops = lowered_loops(lambda x: sj.unary(x, present=_halved_often), np.ones(4))
+    with pytest.raises(UnsupportedError, match="compiled by Numba for the CPU"):
+        outline_kernels(loops)
