@@ -57,7 +57,7 @@ from sparsejit.runtime.work_steps import (
     ViewOf,
 )
 
-__all__ = ["print_plan"]
+__all__ = ["print_plan", "step_text"]
 
 
 def print_plan(plan: LaunchPlan) -> str:
@@ -95,7 +95,7 @@ def _block(steps: Sequence[Step], plan: LaunchPlan) -> list[str]:
                 lines.pop()
                 lines += _braces("} where refused", otherwise, plan)
             case _:
-                lines.append(_line(step, plan))
+                lines.append(step_text(step, plan))
     return lines
 
 
@@ -122,7 +122,8 @@ def _list(exprs: Sequence[Expr]) -> str:
     return f"[{', '.join(map(print_expr, exprs))}]"
 
 
-def _line(step: Step, plan: LaunchPlan) -> str:
+def step_text(step: Step, plan: LaunchPlan) -> str:
+    """Return the line of a step without blocks."""
     match step:
         case Take() | TakeScalar() | Pack() | Unpack() | Register() | Unregister():
             return _argument_line(step)
