@@ -8,7 +8,7 @@ coordinate picks the element, or where another loop comes back to it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sparsejit.ir.device_code import KernelCode, LibraryCode
 from sparsejit.ir.device_statements import Launch, LibraryCall, ReadBack
@@ -40,6 +40,8 @@ class Use:
 
     ``user`` names the kernel or library call. ``gathered`` says why its elements are not read
     once, in order; of a write, ``is_update`` says that elements are read or changed by atomics.
+    ``is_fallback`` marks what runs only where a library refuses, ``is_repeated`` what is in a loop
+    of the host.
     """
 
     place: int
@@ -49,6 +51,7 @@ class Use:
     is_library: bool = False
     is_update: bool = False
     is_repeated: bool = False
+    is_fallback: bool = False
 
 
 @dataclass(slots=True)
@@ -68,11 +71,14 @@ class Uses:
 
     def reads(self, name: str) -> list[Use]:
         """Return the uses that read an array."""
-        return [use for use in self.of.get(self.root(name), ()) if not use.is_write]
+        return [use for use in self._usual(name) if not use.is_write]
 
     def writes(self, name: str) -> list[Use]:
         """Return the uses that write an array."""
-        return [use for use in self.of.get(self.root(name), ()) if use.is_write]
+        return [use for use in self._usual(name) if use.is_write]
+
+    def _usual(self, name: str) -> list[Use]:
+        return [use for use in self.of.get(self.root(name), ()) if not use.is_fallback]
 
     def last(self, name: str) -> int:
         """Return the top-level statement behind which an array is not used, -1 for no use."""
@@ -113,9 +119,12 @@ def _uses(
             yield from _of_kernel(kernels[kernel], gathered(body), place, is_repeated)
             return
         case LibraryCall() if id(stmt) in libraries:
-            yield from _of_library(
-                libraries[id(stmt)], found.library_names[id(stmt)], place, is_repeated
-            )
+            code, user = libraries[id(stmt)], found.library_names[id(stmt)]
+            yield from _of_library(code, user, place, is_repeated)
+            for inner in stmt.otherwise:
+                for name, use in _uses(inner, place, is_repeated, kernels, libraries, found):
+                    yield name, replace(use, is_fallback=True)
+            return
         case Alloc(memref, _, fill) if fill is not None:
             found.filled.add(memref.name)
         case _:

@@ -152,18 +152,19 @@ class FakeRuntime:
         self._enqueue("copy_to_device", stream, (host_region(source),), (region,), run)
 
     def copy_to_host(self, target: NDArray[Any], source: int, stream: int) -> None:
-        """Copy to the host: late into pinned memory, which is poisoned until then."""
+        """Copy to the host: late into pinned memory, poisoned until then if nothing needs it."""
         self._host_array(target, "copy_to_host")
         self.injection.enter("copy_to_host")
         region, bytes_at = self._device_bytes(source, target)
         data = _flat(target)
         is_late = self.memory.mapped(target) is not None
+        is_busy = self.streams.is_busy(host_region(target))
         work = _assign(data, bytes_at)
         self._enqueue("copy_to_host", stream, (region,), (host_region(target),), work)
-        if is_late:
-            poison(data)
-        else:
+        if not is_late:
             self.streams.synchronize(stream)
+        elif not is_busy:
+            poison(data)
 
     def copy_on_device(self, target: DeviceArray, source: DeviceArray, stream: int) -> None:
         """Copy between device arrays."""

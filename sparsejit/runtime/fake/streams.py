@@ -100,6 +100,11 @@ class Streams:
             if any(region.meets(other) for other in touched):
                 raise MisuseError(f"{name} while {old.name} is in flight")
 
+    def is_busy(self, region: Region) -> bool:
+        """Return whether work that is not done touches these bytes."""
+        waiting = (work for queue in self.queues.values() for work in queue)
+        return any(region.meets(other) for w in waiting for other in (*w.reads, *w.writes))
+
     # ------------------------------------------------------------ events
 
     def create_event(self) -> int:
