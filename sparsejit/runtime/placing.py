@@ -77,7 +77,7 @@ def _why_not_mapped(name: str, placement: Placement, uses: Uses) -> str:
         return "several kernels write it"
     for use in reads:
         if use.gathered:
-            return f"{use.user} gathers it: {use.gathered}"
+            return use.gathered
         if use.is_repeated:
             return "it is read in each pass of a loop"
     users = dict.fromkeys(use.user for use in reads)

@@ -139,7 +139,7 @@ def _of_kernel(
     code: KernelCode, reasons: Mapping[str, str], place: int, is_repeated: bool
 ) -> Iterator[tuple[str, Use]]:
     for name in sorted(code.reads):
-        reason = reasons.get(name, "")
+        reason = f"{code.entry} gathers it, {reasons[name]}" if name in reasons else ""
         yield name, Use(place, code.entry, False, reason, is_repeated=is_repeated)
     for name in sorted(code.writes):
         is_update = name in code.updates
@@ -150,7 +150,7 @@ def _of_library(
     code: LibraryCode, user: str, place: int, is_repeated: bool
 ) -> Iterator[tuple[str, Use]]:
     for name in sorted(code.reads):
-        reason = "" if name in code.streamed else f"{user} reads it in its own order"
+        reason = "" if name in code.streamed else f"{user} may read it in any order"
         yield name, Use(place, user, False, reason, True, is_repeated=is_repeated)
     for name in sorted(code.writes):
         yield name, Use(place, user, True, "", True, True, is_repeated)
@@ -165,7 +165,7 @@ def _of_statement(stmt: Stmt, place: int, is_repeated: bool) -> Iterator[tuple[s
             yield memref.name, Use(place, "a scan or sort", True, "", True, True, is_repeated)
         case Sort():
             for memref in stmt.coordinates:
-                yield memref.name, Use(place, "a sort", False, "it is sorted by", True)
+                yield memref.name, Use(place, "a sort", False, "entries are sorted by it", True)
         case ReadBack(_, memref):
             yield memref.name, Use(place, "the host", False, "one element is read back")
         case _:

@@ -28,6 +28,7 @@ class Injection:
     at: int = -1
     is_late: bool = False
     calls: list[str] = field(default_factory=list)
+    is_over: bool = False
 
     def enter(self, name: str) -> None:
         """Count a call, which fails before it does anything where it is the one."""
@@ -35,7 +36,9 @@ class Injection:
             raise self.fault(name)
 
     def count(self, name: str) -> bool:
-        """Count a call and return whether it is the one."""
+        """Count a call and return whether it is the one; nothing is counted once it is over."""
+        if self.is_over:
+            return False
         self.calls.append(name)
         return len(self.calls) - 1 == self.at
 
