@@ -46,7 +46,12 @@ class Prepared:
     arguments: tuple[Any, ...]
 
     def plan(
-        self, strategy: Strategy, home: Home = Home.HOST, *, is_large: bool = False
+        self,
+        strategy: Strategy,
+        home: Home = Home.HOST,
+        *,
+        is_large: bool = False,
+        results: Home | None = None,
     ) -> LaunchPlan:
         """Return the plan for these arguments, all of them at home in one place."""
         placements = {
@@ -54,7 +59,9 @@ class Prepared:
             for param, argument in zip(self.func.params, self.arguments, strict=True)
             if isinstance(param, Memref)
         }
-        return plan_launch(self.func, strategy, placements, self.kernels, library_codes(), home)
+        return plan_launch(
+            self.func, strategy, placements, self.kernels, library_codes(), results or home
+        )
 
     def fresh_arguments(self) -> list[Any]:
         """Return the arguments with arrays of their own."""

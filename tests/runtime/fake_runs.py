@@ -19,7 +19,7 @@ from sparsejit.runtime.transfer import Transfers
 from sparsejit.runtime.transfer_steps import Home
 from tests.runtime.cases import Prepared
 
-__all__ = ["Outcome", "expected", "run"]
+__all__ = ["Outcome", "expected", "run", "run_twice"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,9 +45,34 @@ def run(
     home: Home = Home.HOST,
     arguments: list[Any] | None = None,
 ) -> Outcome:
-    """Run a plan and return what it left, copied to the host; nothing may stay held."""
+    """Run a plan and return what it left, copied to the host; the pool of staging is closed."""
     transfers = Transfers(runtime)
     given = prepared.fresh_arguments() if arguments is None else arguments
+    try:
+        return _run(plan, runtime, transfers, home, given)
+    finally:
+        transfers.pool.close()
+
+
+def run_twice(
+    plan: LaunchPlan, prepared: Prepared, runtime: FakeRuntime, other: Prepared | None = None
+) -> list[Outcome]:
+    """Run a plan twice, the second run with what the first one gave back, on ``other``."""
+    transfers = Transfers(runtime)
+    try:
+        calls = [prepared.fresh_arguments(), (other or prepared).fresh_arguments()]
+        passed = [execute(plan, runtime, transfers, call).results for call in calls]
+        return [
+            Outcome([_downloaded(runtime, result) for result in results], call)
+            for results, call in zip(passed, calls, strict=True)
+        ]
+    finally:
+        transfers.pool.close()
+
+
+def _run(
+    plan: LaunchPlan, runtime: FakeRuntime, transfers: Transfers, home: Home, given: list[Any]
+) -> Outcome:
     passed = list(given)
     if home is Home.DEVICE:
         passed = [_uploaded(runtime, a) if isinstance(a, np.ndarray) else a for a in given]
@@ -66,7 +91,6 @@ def run(
         for argument in passed:
             if isinstance(argument, ResidentArray):
                 runtime.memory.free(argument.array.pointer)
-        transfers.pool.close()
     return Outcome(results, given)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -72,12 +73,17 @@ def test_generated_code_runs_where_the_library_refuses(name: str, strategy: Stra
 @pytest.mark.parametrize("order", ["F", "strided"])
 def test_dense_operands_in_other_orders(order: str, strategy: Strategy) -> None:
     prepared = by_name("generated_spmm")
-    arguments = [_ordered(a, order) for a in prepared.fresh_arguments()]
-    other = Prepared(prepared.reference, prepared.func, prepared.kernels, tuple(arguments))
+    other = strided(prepared, order)
     runtime = FakeRuntime()
-    found = run(other.plan(strategy), other, runtime, arguments=arguments)
+    found = run(other.plan(strategy), other, runtime, arguments=list(other.arguments))
     assert_same(found, expected(prepared))
     assert runtime.leaks() == []
+
+
+def strided(prepared: Prepared, order: str) -> Prepared:
+    """Return the case with its matrices in Fortran order, or with gaps."""
+    arguments = tuple(_ordered(a, order) for a in prepared.fresh_arguments())
+    return replace(prepared, arguments=arguments)
 
 
 def _ordered(argument: Any, order: str) -> Any:
