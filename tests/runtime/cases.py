@@ -130,7 +130,7 @@ def gcn(A: Any, X: Any, W: Any) -> Any:
 # ---------------------------------------------------------------- operands
 
 
-def sparse(rng: np.random.Generator, m: int, n: int, format: str = "csr") -> Any:
+def sparse(rng: np.random.Generator, m: int, n: int, format: Any = "csr") -> Any:
     """Return a sparse matrix with empty rows and 32-bit indices."""
     dense = rng.integers(1, 5, (m, n)) * (rng.random((m, n)) < 0.4)
     dense[0] = 0

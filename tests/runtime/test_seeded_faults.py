@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,18 +50,18 @@ def checks(ready: dict[str, tuple[Prepared, Any]]) -> list[Check]:
     found: list[Check] = []
     for name, (prepared, wanted) in ready.items():
         for strategy in Strategy:
-            found.append(lambda p=prepared, w=wanted, s=strategy: _runs(p, w, s))
-        found.append(lambda p=prepared, w=wanted: _runs(p, w, Strategy.ZERO_COPY, is_large=True))
-        found.append(lambda p=prepared, w=wanted: _on_device(p, w))
+            found.append(partial(_runs, prepared, wanted, strategy))
+        found.append(partial(_runs, prepared, wanted, Strategy.ZERO_COPY, is_large=True))
+        found.append(partial(_on_device, prepared, wanted))
         if name != "spgemm":
-            found.append(lambda p=prepared, w=wanted: _refused(p, w))
+            found.append(partial(_refused, prepared, wanted))
     spmm = ready["generated_spmm"]
     found += [lambda: _in_order(*spmm, "F"), lambda: _in_order(*spmm, "strided")]
     found += [lambda: _views_of_one_buffer(), lambda: _device_results(ready["gcn"][0])]
     spmv = ready["spmv"][0]
     for strategy in Strategy:
         plan = spmv.plan(strategy)
-        found.append(lambda p=plan: check_faults(spmv, p, Home.HOST, is_late=False))
+        found.append(partial(check_faults, spmv, plan, Home.HOST, is_late=False))
     found.append(_mapped_stores_that_fail)
     return found
 
