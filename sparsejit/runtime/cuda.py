@@ -29,8 +29,13 @@ from sparsejit.ir.fold import numpy_dtype
 from sparsejit.ir.loops import ScanOp
 from sparsejit.ir.types import DType
 from sparsejit.runtime.cuda_library import CudaLibraries
-from sparsejit.runtime.device import Attribute, Fault, FaultError
-from sparsejit.runtime.run_state import DeviceResult, ResidentArray
+from sparsejit.runtime.device import (
+    Attribute,
+    DeviceResult,
+    Fault,
+    FaultError,
+    ResidentArray,
+)
 
 __all__ = ["CudaRuntime"]
 

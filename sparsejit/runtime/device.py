@@ -7,7 +7,8 @@ streams by events only. Every function may raise ``FaultError``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
 
@@ -23,7 +24,14 @@ from sparsejit.ir.device_code import (
 )
 from sparsejit.ir.loops import ScanOp
 
-__all__ = ["Attribute", "DeviceRuntime", "Fault", "FaultError"]
+__all__ = [
+    "Attribute",
+    "DeviceResult",
+    "DeviceRuntime",
+    "Fault",
+    "FaultError",
+    "ResidentArray",
+]
 
 
 class Fault(Enum):
@@ -59,6 +67,23 @@ class Attribute(Enum):
 
     def __repr__(self) -> str:
         return f"Attribute.{self.name}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ResidentArray:
+    """An array of the caller on the device; ``owner`` keeps its memory."""
+
+    array: DeviceArray
+    owner: object
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceResult:
+    """A result that stays on the device; ``release`` frees it, in order with ``stream``."""
+
+    array: DeviceArray
+    stream: int
+    release: Callable[[], None]
 
 
 class DeviceRuntime(Protocol):
@@ -211,4 +236,14 @@ class DeviceRuntime(Protocol):
 
     def destroy(self, call: int) -> None:
         """End the descriptors of a library call."""
+        ...
+
+    # ------------------------------------------------------------ the caller's arrays
+
+    def resident(self, array: Any) -> ResidentArray:
+        """Return a device array of the caller's library as plans take it."""
+        ...
+
+    def as_array(self, result: DeviceResult) -> Any:
+        """Return a result as an array of that library, which frees it in the end."""
         ...

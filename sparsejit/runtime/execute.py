@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sparsejit.errors import DeviceError, VerificationError
+from sparsejit.errors import BackendError, DeviceError, VerificationError
 from sparsejit.ir.scalar import Const
 from sparsejit.ir.types import INDEX
-from sparsejit.runtime.device import DeviceRuntime, Fault, FaultError
+from sparsejit.runtime.device import DeviceResult, DeviceRuntime, Fault, FaultError
 from sparsejit.runtime.plan import LaunchPlan
 from sparsejit.runtime.plan_printing import step_text
-from sparsejit.runtime.run_state import DeviceResult, RunState
+from sparsejit.runtime.run_state import RunState
 from sparsejit.runtime.stream_order import StreamOrder
 from sparsejit.runtime.transfer import Transfers
 from sparsejit.runtime.transfer_actions import TRANSFER_ACTIONS, take, take_scalar
@@ -37,20 +37,29 @@ class Done:
 
 
 def execute(
-    plan: LaunchPlan, runtime: DeviceRuntime, transfers: Transfers, arguments: Sequence[object]
+    plan: LaunchPlan,
+    runtime: DeviceRuntime,
+    transfers: Transfers,
+    arguments: Sequence[object],
+    loaded: dict[str, int] | None = None,
 ) -> Done:
     """Run a plan; ``arguments`` are a scalar or an array for each parameter, in order.
 
-    A host array is a NumPy array, an array on the device a ``ResidentArray``. Raises
-    ``DeviceError`` when the device fails; nothing stays allocated, registered or described.
+    A host array is a NumPy array, an array on the device a ``ResidentArray``. ``loaded`` remembers
+    the plan's kernels on this runtime. Raises ``DeviceError`` when the device fails; nothing stays
+    allocated, registered or described.
     """
     run = _Run(plan, runtime, transfers)
+    if loaded is not None:
+        run.state.kernels = loaded
     try:
         run.block(plan.steps, iter(arguments))
     except BaseException as error:
         run.abandon()
         if isinstance(error, FaultError):
             raise run.device_error(error) from error
+        if isinstance(error, DeviceError | BackendError):
+            raise type(error)(error.what, hint=run.promise(error.hint)) from error
         raise
     return Done(run.results, tuple(run.state.refusals))
 
@@ -136,14 +145,18 @@ class _Run:
 
     def device_error(self, error: FaultError) -> DeviceError:
         where = step_text(self.step, self.plan) if self.step is not None else "start"
+        hint = self.promise(_HINTS.get(error.fault, ""))
+        return DeviceError(f"{self.plan.name} failed at '{where}': {error}", hint=hint)
+
+    def promise(self, hint: str) -> str:
+        """Return what to do next, and which of the caller's arrays may differ."""
         touched = sorted(self.state.touched)
         if touched:
             arrays = ", ".join(map(repr, touched))
             kept = f"of the arguments, {arrays} may have changed, no other"
         else:
             kept = "no argument has changed"
-        hint = f"{_HINTS[error.fault]}; {kept}" if error.fault in _HINTS else kept
-        return DeviceError(f"{self.plan.name} failed at '{where}': {error}", hint=hint)
+        return f"{hint}; {kept}" if hint else kept
 
 
 _HINTS = {

@@ -7,6 +7,7 @@ once, in order, stay in host memory; what is gathered, written by a library or b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 
 from sparsejit.ir.loops import Memref
@@ -14,7 +15,7 @@ from sparsejit.runtime.plan import Placed, Strategy
 from sparsejit.runtime.transfer_steps import Home, Layout, Placement
 from sparsejit.runtime.uses import Use, Uses
 
-__all__ = ["How", "place_argument", "place_result"]
+__all__ = ["How", "place_argument", "place_result", "place_upload"]
 
 
 class How(Enum):
@@ -57,16 +58,27 @@ def _argument(name: str, placement: Placement, strategy: Strategy, uses: Uses) -
             return _pinned(placement), reason
 
 
+def place_upload(placement: Placement, strategy: Strategy) -> How:
+    """Return how an array that stays on the device gets there."""
+    return How.COPIED if strategy is Strategy.REGULAR_DMA else _pinned(placement)
+
+
 def _pinned(placement: Placement) -> How:
-    is_large = placement.is_large and placement.layout is not Layout.STRIDED
+    can = placement.is_registrable and placement.layout is not Layout.STRIDED
+    is_large = placement.is_large and can
     return How.REGISTERED if is_large else How.STAGED
 
 
 def _why_not_mapped(name: str, placement: Placement, uses: Uses) -> str:
     """Return why an array cannot stay in host memory, empty where it can."""
-    reads, writes = uses.reads(name), uses.writes(name)
     if placement.layout is Layout.STRIDED:
         return "it is not contiguous"
+    if not placement.is_registrable:
+        return "its memory is read-only"
+    return _why_not_used_mapped(uses.reads(name), uses.writes(name))
+
+
+def _why_not_used_mapped(reads: Sequence[Use], writes: Sequence[Use]) -> str:
     for use in writes:
         reason = _why_not_stored_mapped(use)
         if reason:

@@ -15,7 +15,7 @@ from sparsejit.ir.device_code import KernelCode, LibraryCode, LibraryCodes, Libr
 from sparsejit.ir.device_statements import Launch, LibraryCall
 from sparsejit.ir.loop_walk import all_statements, memrefs_defined, result_memrefs
 from sparsejit.ir.loops import Alloc, DimOf, For, Let, LoopFunc, Memref, Stmt, Var
-from sparsejit.runtime.placing import How, place_argument, place_result
+from sparsejit.runtime.placing import How, place_argument, place_result, place_upload
 from sparsejit.runtime.plan import LaunchPlan, Placed, Strategy
 from sparsejit.runtime.plan_body import BodySteps
 from sparsejit.runtime.transfer_steps import (
@@ -45,7 +45,7 @@ from sparsejit.runtime.transfer_steps import (
 from sparsejit.runtime.uses import Uses, uses_of
 from sparsejit.runtime.work_steps import CopyDevice, Return, Step
 
-__all__ = ["plan_launch"]
+__all__ = ["no_library", "plan_launch", "plan_upload"]
 
 
 def plan_launch(
@@ -300,6 +300,39 @@ class _Planner:
                 yield Release(memref)
             if how is How.MAPPED:
                 yield Unregister(memref)
+
+
+def plan_upload(memref: Memref, strategy: Strategy, placement: Placement) -> LaunchPlan:
+    """Return the plan that copies one array to the device and returns it there.
+
+    >>> from sparsejit.ir.types import DType
+    >>> x = Memref("x", DType.FLOAT64, 1)
+    >>> plan = plan_upload(x, Strategy.PINNED_DMA, Placement())
+    >>> [type(step).__name__ for step in plan.steps]
+    ['Take', 'Stage', 'Allocate', 'CopyIn', 'Await', 'Wait', 'Release', 'Return']
+    """
+    how = place_upload(placement, strategy)
+    argument = _Argument(memref, placement, how, is_written=False)
+    extents = tuple(DimOf(memref, axis) for axis in range(memref.rank))
+    steps: list[Step] = [Take(memref, placement)]
+    end: list[Step] = []
+    if argument.is_packed:
+        steps.append(Pack(memref))
+    if how is How.STAGED:
+        steps.append(Stage(memref))
+        end.append(Release(memref))
+    if how is How.REGISTERED:
+        steps.append(Register(memref))
+        end.append(Unregister(memref))
+    steps += [
+        Allocate(memref, extents, "t0", argument.layout),
+        CopyIn(memref, argument.source, "t0", "t1"),
+        Await(("t1",)),
+        Wait(),
+        *end,
+        Return((memref,), Home.DEVICE),
+    ]
+    return LaunchPlan(memref.name, strategy, tuple(steps))
 
 
 def fresh_names(func: LoopFunc) -> Callable[[str], str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,30 +19,11 @@ from sparsejit.runtime.transfer import PinnedBlock, Transfers
 from sparsejit.runtime.transfer_steps import Layout, Placement
 
 __all__ = [
-    "DeviceResult",
-    "ResidentArray",
     "RunState",
     "contiguous_strides",
     "device_array",
     "is_empty",
 ]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ResidentArray:
-    """An array of the caller on the device; ``owner`` keeps its memory."""
-
-    array: DeviceArray
-    owner: object
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DeviceResult:
-    """A result that stays on the device; ``release`` frees it, in order with ``stream``."""
-
-    array: DeviceArray
-    stream: int
-    release: Callable[[], None]
 
 
 @dataclass(slots=True, eq=False)

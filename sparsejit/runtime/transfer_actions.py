@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from sparsejit.errors import TensorTypeError
 from sparsejit.ir.device_code import DeviceArray
 from sparsejit.ir.fold import constant, numpy_dtype
+from sparsejit.runtime.device import ResidentArray
 from sparsejit.runtime.run_state import (
-    ResidentArray,
     RunState,
     contiguous_strides,
     device_array,

@@ -59,12 +59,14 @@ class Layout(Enum):
 class Placement:
     """What a plan depends on about a caller's array.
 
-    ``is_large``: registering its pages costs less than copying them through pinned staging.
+    ``is_large``: registering its pages costs less than copying them through pinned staging;
+    ``is_registrable``: they can be registered, which read-only memory cannot everywhere.
     """
 
     home: Home = Home.HOST
     layout: Layout = Layout.C
     is_large: bool = False
+    is_registrable: bool = True
 
 
 # ---------------------------------------------------------------- the caller's arrays

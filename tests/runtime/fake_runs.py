@@ -11,10 +11,10 @@ from sparsejit.backends.interpreter import InterpreterBackend
 from sparsejit.ir.device_code import DeviceArray
 from sparsejit.ir.loops import Memref
 from sparsejit.ir.types import DType
+from sparsejit.runtime.device import DeviceResult, ResidentArray
 from sparsejit.runtime.execute import execute
 from sparsejit.runtime.fake import FakeRuntime
 from sparsejit.runtime.plan import LaunchPlan
-from sparsejit.runtime.run_state import DeviceResult, ResidentArray
 from sparsejit.runtime.transfer import Transfers
 from sparsejit.runtime.transfer_steps import Home
 from tests.runtime.cases import Prepared

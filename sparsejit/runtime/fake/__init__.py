@@ -5,8 +5,9 @@ real device would let pass and answer with wrong numbers is a ``MisuseError`` he
 made to fail.
 """
 
+from sparsejit.runtime.fake.arrays import FakeArray, to_fake
 from sparsejit.runtime.fake.injection import Injection
 from sparsejit.runtime.fake.memory import MisuseError
 from sparsejit.runtime.fake.runtime import FakeRuntime
 
-__all__ = ["FakeRuntime", "Injection", "MisuseError"]
+__all__ = ["FakeArray", "FakeRuntime", "Injection", "MisuseError", "to_fake"]

@@ -18,7 +18,8 @@ from sparsejit.ir.device_code import (
     LibraryRefusal,
 )
 from sparsejit.ir.loops import ScanOp
-from sparsejit.runtime.device import Attribute
+from sparsejit.runtime.device import Attribute, DeviceResult, ResidentArray
+from sparsejit.runtime.fake.arrays import FakeArray
 from sparsejit.runtime.fake.injection import Injection
 from sparsejit.runtime.fake.kernels import Launched, check_launch
 from sparsejit.runtime.fake.library import LibraryCalls
@@ -298,6 +299,18 @@ class FakeRuntime:
         """End a library call."""
         self.library.destroy(call)
         self.injection.enter("destroy")
+
+    # ------------------------------------------------------------ the caller's arrays
+
+    def resident(self, array: Any) -> ResidentArray:
+        """Return a ``FakeArray`` of this device as plans take it."""
+        if not isinstance(array, FakeArray) or array.runtime is not self:
+            raise MisuseError(f"{type(array).__name__} is no array of this device")
+        return ResidentArray(array.where, array)
+
+    def as_array(self, result: DeviceResult) -> FakeArray:
+        """Return a result as an array."""
+        return FakeArray(self, result.array, result.release)
 
     # ------------------------------------------------------------ parts
 
