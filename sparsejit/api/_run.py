@@ -72,7 +72,10 @@ def _kernel_results(
 
 def _copied(operand: Operand) -> Operand:
     """Return the operand with buffers of its own."""
-    buffers = tuple(np.array(buffer, order="K") for buffer in operand.buffers)
+    buffers = tuple(
+        np.array(buffer, order="K") if isinstance(buffer, np.ndarray) else buffer.copy()
+        for buffer in operand.buffers
+    )
     return replace(operand, buffers=buffers, source=None)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from sparsejit.errors import UnsupportedError
+from sparsejit.ir.device_statements import LibraryCall
 from sparsejit.ir.loop_uses import assigned, loaded, variables
 from sparsejit.ir.loop_walk import (
     all_statements,
@@ -27,6 +28,7 @@ from sparsejit.ir.loops import (
     Assign,
     Copy,
     Dealloc,
+    DenseResult,
     DimOf,
     Expr,
     For,
@@ -85,6 +87,8 @@ def _block(body: Sequence[Stmt], names: Names) -> tuple[Stmt, ...]:
             case If():
                 then = _block_of(stmt.then, names)
                 inside.append(replace(stmt, then=then, orelse=_block_of(stmt.orelse, names)))
+            case LibraryCall():
+                inside.append(_library_call(stmt, names))
             case _:
                 inside.append(stmt)
     owned = {stmt.memref.name for stmt in inside if isinstance(stmt, Alloc)}
@@ -96,6 +100,19 @@ def _block(body: Sequence[Stmt], names: Names) -> tuple[Stmt, ...]:
         behind = _without_trims(left[last + 1 :], region, grown)
         left[first:] = [*_exact(region, arrays, names), *behind]
     return tuple(left)
+
+
+def _library_call(stmt: LibraryCall, names: Names) -> LibraryCall:
+    """Rebuild what stands for a library call; the arrays that it leaves keep their names."""
+    targets = tuple(map(DenseResult, stmt.targets))
+    body, left = _trimmed(_block(stmt.otherwise, names), targets, names)
+    found = [result.memref for result in left if isinstance(result, DenseResult)]
+    pairs = [
+        (one, target) for one, target in zip(found, stmt.targets, strict=True) if one != target
+    ]
+    aside = {target.name: replace(target, name=names.fresh(target.name)) for _, target in pairs}
+    back = {one.name: target for one, target in pairs}
+    return replace(stmt, otherwise=renamed(renamed(body, aside), back))
 
 
 def _without_trims(behind: list[Stmt], region: list[Stmt], grown: set[str]) -> list[Stmt]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sparsejit.errors import BackendError, DeviceError, VerificationError
+from sparsejit.errors import BackendError, DeviceError, UnsupportedError, VerificationError
 from sparsejit.ir.scalar import Const
 from sparsejit.ir.types import INDEX
 from sparsejit.runtime.device import DeviceResult, DeviceRuntime, Fault, FaultError
@@ -108,6 +108,12 @@ class _Run:
                 try:
                     self.block(steps)
                 except RefusedError as refused:
+                    if self.plan.needs_library:
+                        raise UnsupportedError(
+                            f'library="only", and the library refuses a call of {self.plan.name}',
+                            hint='use library="auto"',
+                            reasons=(f"{call}: {refused.reason}",),
+                        ) from refused
                     self.state.resources.unwind(mark)
                     self.state.refusals.append(f"{call}: {refused.reason}")
                     self.block(otherwise)

@@ -26,16 +26,17 @@ from sparsejit.runtime.cuda import CudaRuntime
 from sparsejit.runtime.device import DeviceRuntime
 from sparsejit.runtime.fake import FakeRuntime
 from sparsejit.runtime.probe import (
+    OLDEST_DRIVER,
     cuda_obstacles,
     cupy_version,
     package_version,
     probe_driver,
+    too_old,
 )
 from sparsejit.runtime.transfer import Transfers
 
-__all__ = ["Device", "device_at_hand", "open_device", "use_runtime"]
+__all__ = ["Device", "device_at_hand", "open_device", "started", "use_runtime"]
 
-OLDEST_DRIVER = 12000
 _HINT = 'use target="cpu" or target="auto"'
 
 
@@ -156,7 +157,7 @@ def started(cupy: Any) -> CudaRuntime:
     api = cupy.cuda.runtime
     version = int(api.driverGetVersion())
     if 0 < version < OLDEST_DRIVER:
-        _refuse([_too_old(version)])
+        _refuse([too_old(version)])
     try:
         count = int(api.getDeviceCount())
         if count:
@@ -171,7 +172,7 @@ def started(cupy: Any) -> CudaRuntime:
 def _why_unusable(status: int, text: str, version: int) -> str:
     match status:
         case 35 if version:
-            return _too_old(version)
+            return f"{too_old(version)} (CUDA says so)"
         case 35:
             return "no usable CUDA driver (its library is there and it does not answer)"
         case 100:
@@ -180,11 +181,6 @@ def _why_unusable(status: int, text: str, version: int) -> str:
             return f"the device has no memory left ({text})"
         case _:
             return f"the device does not answer ({text})"
-
-
-def _too_old(version: int) -> str:
-    found = f"{version // 1000}.{version % 1000 // 10}"
-    return f"the CUDA driver is too old: it is for CUDA {found}, and CuPy needs a newer one"
 
 
 def _refuse(obstacles: list[str]) -> NoReturn:

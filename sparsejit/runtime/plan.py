@@ -45,7 +45,7 @@ class LaunchPlan:
 
     ``placed`` says of every array of the caller, and of every result, how kernels reach it.
     ``assigned`` are the memrefs of the caller's arrays that the plan writes. ``refusals`` say which
-    library calls run as generated code, and why.
+    library calls run as generated code, and why; a plan that ``needs_library`` fails instead.
     """
 
     name: str
@@ -56,6 +56,7 @@ class LaunchPlan:
     refusals: tuple[str, ...] = ()
     kernels: Mapping[str, KernelCode] = field(default_factory=dict)
     calls: Mapping[str, LibraryCode] = field(default_factory=dict)
+    needs_library: bool = False
 
 
 def all_steps(steps: Iterable[Step]) -> Iterator[Step]:

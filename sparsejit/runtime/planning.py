@@ -148,7 +148,7 @@ class _Planner:
         self.func, self.home, self.uses = func, home, uses
         self.placed: dict[str, Placed] = {}
         self.arguments: list[_Argument] = []
-        self.fresh = fresh_names(func)
+        self.fresh = _fresh_names(func)
         for memref in (param for param in func.params if isinstance(param, Memref)):
             placement = placements.get(memref.name, Placement())
             how, self.placed[memref.name] = place_argument(memref, placement, strategy, uses)
@@ -335,7 +335,7 @@ def plan_upload(memref: Memref, strategy: Strategy, placement: Placement) -> Lau
     return LaunchPlan(memref.name, strategy, tuple(steps))
 
 
-def fresh_names(func: LoopFunc) -> Callable[[str], str]:
+def _fresh_names(func: LoopFunc) -> Callable[[str], str]:
     """Return a function that gives names which ``func`` does not have."""
     taken = {param.name for param in func.params}
     for stmt in all_statements(func.body):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sparsejit.runtime.device import DeviceRuntime, Fault, FaultError
 
-__all__ = ["PinnedBlock", "PinnedPool", "Registrations", "Transfers"]
+__all__ = ["PinnedBlock", "PinnedPool", "Registrations", "Transfers", "root_memory"]
 
 SMALLEST_BLOCK = 1 << 12
 KEPT_BYTES = 1 << 28

@@ -54,7 +54,7 @@ class RefusedError(Exception):
         self.reason = reason
 
 
-def scalar(const: Const) -> Any:
+def _scalar(const: Const) -> Any:
     """Return a constant as a NumPy scalar of its dtype."""
     return np.asarray(const.value).astype(numpy_dtype(const.dtype))[()]
 
@@ -66,7 +66,7 @@ def _fill(state: RunState, step: Fill) -> None:
     array = state.arrays[step.memref.name]
     if not is_empty(array):
         state.writes(step.memref.name)
-        state.runtime.fill(array, scalar(step.value), state.stream)
+        state.runtime.fill(array, _scalar(step.value), state.stream)
         state.started()
 
 
@@ -186,8 +186,9 @@ def _argument(state: RunState, param: KernelParam) -> Any:
             return state.extent(memref.name, axis)
         case StrideParam(memref, axis):
             return state.arrays[memref.name].strides[axis]
-        case ScalarParam(var):
-            return scalar(state.values.value(var))
+        case ScalarParam(var, part):
+            value = _scalar(state.values.value(var))
+            return getattr(value, part) if part else value
         case _:
             assert_never(param)
 
@@ -203,8 +204,8 @@ def _describe(state: RunState, step: Describe) -> None:
     arguments = LibraryArguments(
         {name: state.arrays[name] for name in sorted(names)},
         tuple(_extents(state, operand) for operand in (*call.inputs, call.output)),
-        scalar(state.values.value(call.alpha)),
-        scalar(state.values.value(call.beta)),
+        _scalar(state.values.value(call.alpha)),
+        _scalar(state.values.value(call.beta)),
     )
     described = runtime.describe(code, arguments, state.stream)
     if isinstance(described, LibraryRefusal):

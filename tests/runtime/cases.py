@@ -23,7 +23,7 @@ from tests.support.hand_codes import hand_kernels, launched
 
 __all__ = ["CASES", "Case", "Prepared", "prepare"]
 
-ALL_KERNELS = frozenset(op.value for op in LibraryOp)
+ALL_KERNELS = frozenset(op.value for op in LibraryOp if op is not LibraryOp.GEMM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +160,9 @@ CASES = (
         "nm_spmm",
         spmm,
         lambda r: (
-            pruned(r, 32, 32),
-            r.integers(-2, 3, (32, 32)).astype(ml_dtypes.bfloat16),
-            np.zeros((32, 32), ml_dtypes.bfloat16),
+            pruned(r, 16, 16),
+            r.integers(-2, 3, (16, 16)).astype(ml_dtypes.bfloat16),
+            np.zeros((16, 16), ml_dtypes.bfloat16),
         ),
     ),
     Case("generated_spmv", spmv, lambda r: (sparse(r, 7, 5), ints(r, 5), ints(r, 7)), False),

@@ -119,6 +119,9 @@ def threads_of(launch: Launch) -> Any:
     last = launch.body[-1]
     if launch.schedule is Schedule.ONE_THREAD or not isinstance(last, For):
         return Lit(Const(1, INDEX))
+    inside = [e for bound in (last.lower, last.upper) for e in all_expressions(bound)]
+    if any(isinstance(expr, Load) for expr in inside):
+        return Lit(Const(2 * BLOCK, INDEX))
     return Binary(BinaryOp.SUB, last.upper, last.lower, INDEX)
 
 

@@ -10,14 +10,17 @@ import functools
 from importlib import import_module
 from typing import Any
 
-from llvmlite import ir
-
 __all__ = ["intrinsics"]
 
 _LETTERS = {"int32": "r", "uint32": "r", "int64": "l", "uint64": "l", "float32": "f"}
 _LETTERS["float64"] = "d"
 _SUFFIXES = {"int32": "s32", "uint32": "u32", "int64": "s64", "uint64": "u64", "float32": "f32"}
 _SUFFIXES["float64"] = "f64"
+
+
+def _ir() -> Any:
+    """Import what writes LLVM IR: Numba has imported it when this is called."""
+    return import_module("llvmlite.ir")
 
 
 @functools.cache
@@ -81,6 +84,7 @@ def _conversion(name: str, source: str, target: str, text: str, registers: str) 
     def typed(typing: Any, value: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             result = context.get_value_type(signature.return_type)
+            ir = _ir()
             function = ir.FunctionType(result, [arguments[0].type])
             return builder.call(ir.InlineAsm(function, text, registers), arguments)
 
@@ -98,6 +102,7 @@ def _suffix(op: str, word: str) -> str:
 
 
 def _reduce(builder: Any, op: str, word: str, address: Any, value: Any) -> None:
+    ir = _ir()
     function = ir.FunctionType(ir.VoidType(), [address.type, value.type])
     text = f"red.{op}.{_suffix(op, word)} [$0], $1;"
     assembly = ir.InlineAsm(function, text, f"l,{_LETTERS[word]},~{{memory}}", side_effect=True)
@@ -121,6 +126,7 @@ def _atomic(op: str) -> Any:
             real = context.get_value_type(parts[element])
             start = builder.bitcast(address, real.as_pointer())
             _reduce(builder, op, str(parts[element]), start, number.real)
+            ir = _ir()
             following = builder.gep(start, [ir.Constant(ir.IntType(32), 1)])
             _reduce(builder, op, str(parts[element]), following, number.imag)
             return context.get_dummy_value()

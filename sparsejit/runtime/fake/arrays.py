@@ -66,6 +66,17 @@ class FakeArray:
         if self._release is not None:
             self._release()
 
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Where the array lies, as all device arrays tell it."""
+        return {
+            "version": 3,
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self.where.pointer, False),
+            "strides": self.strides,
+        }
+
     def get(self) -> NDArray[Any]:
         """Return the elements as a NumPy array, once the device has computed them."""
         self.runtime.streams.synchronize(self.runtime.current_stream())

@@ -69,9 +69,10 @@ def _problem(  # noqa: C901 - one case for each kind
                 return f"a stride of {memref.name} is {argument!r}"
             if memref.name in arrays and argument != arrays[memref.name].strides[axis]:
                 return f"a stride of {memref.name} is {argument}, not its own"
-        case ScalarParam(var):
-            if not isinstance(argument, np.generic) or argument.dtype != numpy_dtype(var.dtype):
-                return f"{var.name} is {argument!r}, not a {var.dtype.value}"
+        case ScalarParam(var, part):
+            dtype = var.dtype.real if part else var.dtype
+            if not isinstance(argument, np.generic) or argument.dtype != numpy_dtype(dtype):
+                return f"{var.name} is {argument!r}, not a {dtype.value}"
         case _:
             assert_never(param)
     return ""

@@ -37,9 +37,15 @@ class LibraryCalls:
     """The calls that are described and not destroyed."""
 
     def __init__(
-        self, memory: Memory, streams: Streams, random: Random, refuses: frozenset[str]
+        self,
+        memory: Memory,
+        streams: Streams,
+        random: Random,
+        refuses: frozenset[str],
+        enqueue: Callable[..., None],
     ) -> None:
         self._memory, self._streams, self._random = memory, streams, random
+        self._enqueue = enqueue
         self._refuses = refuses
         self._calls: dict[int, _Call] = {}
         self._next = 1
@@ -48,8 +54,10 @@ class LibraryCalls:
         """Return the calls that nobody destroyed."""
         return [f"descriptors of {call.code.call.op.value}" for call in self._calls.values()]
 
-    def describe(self, code: LibraryCode, arguments: LibraryArguments, stream: int) -> int:
-        """Check the operands by the library's rules and return a new call."""
+    def describe(
+        self, code: LibraryCode, arguments: LibraryArguments, stream: int
+    ) -> int | LibraryRefusal:
+        """Return a new call, or which of the library's rules the operands break."""
         wanted = set(code.reads | code.writes)
         wanted -= {target.name for target in code.call.targets}
         if set(arguments.arrays) != wanted:
@@ -58,7 +66,7 @@ class LibraryCalls:
             self._memory.region(array)
         broken = list(code.check(arguments))
         if broken:
-            raise MisuseError(f"{code.library} {code.call.op.value}: {broken[0]}")
+            return LibraryRefusal(broken[0])
         self._calls[self._next] = _Call(code, arguments, stream)
         self._next += 1
         return self._next - 1
@@ -107,7 +115,7 @@ class LibraryCalls:
             writes += self._memory.region(array)
         name = f"{call.code.call.op.value} {phase.name}"
         work = self._work(call, scratch, targets, is_last)
-        self._streams.enqueue(name, call.stream, reads, writes, work)
+        self._enqueue(name, call.stream, reads, writes, work)
 
     def _scratch(
         self, call: _Call, phase: LibraryPhase, workspaces: Sequence[int], wanted: Sequence[int]
@@ -115,10 +123,12 @@ class LibraryCalls:
         """Return the workspaces; what was given to earlier phases is used until the end."""
         if len(workspaces) != len(phase.workspaces):
             raise MisuseError(f"{phase.name} gets {len(workspaces)} workspaces")
-        call.held += zip(workspaces, wanted, strict=False)
-        if any(pointer % 16 for pointer, _ in call.held):
+        held = [*call.held, *zip(workspaces, wanted, strict=False)]
+        if any(pointer % 16 for pointer, _ in held):
             raise MisuseError(f"a workspace of {phase.name} is not aligned")
-        return [self._memory.find(pointer, size) for pointer, size in call.held]
+        found = [self._memory.find(pointer, size) for pointer, size in held]
+        call.held = held
+        return found
 
     def _written(self, name: str, array: DeviceArray, phase: LibraryPhase) -> Sequence[Region]:
         region = self._memory.region(array)
@@ -134,16 +144,19 @@ class LibraryCalls:
         is_last: bool,
     ) -> Callable[[], None]:
         arrays = {name: self._memory.view(a) for name, a in call.arguments.arrays.items()}
-        outputs = {name: view for name, view in arrays.items() if name in call.code.writes}
-        outputs.update((name, self._memory.view(array)) for name, array in targets.items())
+        outputs = {name: self._memory.view(array) for name, array in targets.items()}
+        if is_last:
+            written = call.code.writes & arrays.keys()
+            outputs.update((name, arrays[name]) for name in written)
 
         def work() -> None:
             for block in scratch:
                 poison(block.data)
-            if is_last:
-                found = call.results or call.code.replay(arrays, call.arguments)
-                for name, view in outputs.items():
-                    view[...] = np.asarray(found[name], view.dtype).reshape(view.shape)
+            if outputs and not call.results:
+                call.results = call.code.replay(arrays, call.arguments)
+            for name, view in outputs.items():
+                found = np.asarray(call.results[name], view.dtype)
+                view[...] = found.reshape(view.shape)
 
         return work
 

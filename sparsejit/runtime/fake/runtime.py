@@ -50,7 +50,7 @@ class FakeRuntime:
         self.injection = injection or Injection()
         self.memory = Memory(self._random, reuses_memory)
         self.streams = Streams(self._random, {_CURRENT: [], _TRANSFER: []})
-        self.library = LibraryCalls(self.memory, self.streams, self._random, refuses)
+        self.library = LibraryCalls(self.memory, self.streams, self._random, refuses, self._enqueue)
         self._kernels: dict[int, KernelCode] = {}
 
     @property
