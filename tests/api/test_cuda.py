@@ -352,3 +352,19 @@ def test_auto_goes_where_the_estimate_is_lower() -> None:
         assert summed_up(A) == A.sum()
         assert "runs on cpu" in summed_up.explain()
         assert runtime.injection.calls == []
+
+
+VECTOR = sj.Format("(i) -> (i : compressed)")
+
+
+def test_sparse_vectors_are_no_library_products() -> None:
+    A, v = np.asarray(matrix("csr").todense()), ints(7)
+    x = sj.asarray(ints(5), format=VECTOR)
+    stored = sj.asarray(v, format=VECTOR)
+    with fake_device():
+        product = sj.sparse_jit(spmv, target="cuda", output=VECTOR)
+        found = product(sj.asarray(A, format=sj.CSR), x).to_numpy()
+        np.testing.assert_array_equal(found, A @ ints(5))
+        sampled_by = sj.sparse_jit(lambda v, A, x: sj.where_stored(v, A @ x), target="cuda")
+        found = sampled_by(stored, A, ints(5)).to_numpy()
+        np.testing.assert_array_equal(found, np.where(v != 0, A @ ints(5), 0))
