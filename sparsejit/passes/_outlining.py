@@ -118,6 +118,7 @@ class _Block:
         self._outliner = outliner
         self._names = outliner.names
         self._rest = list(body)
+        self._current: tuple[Stmt, ...] = ()
         self._made: list[Stmt] = []
         self._group: list[Stmt] = []
         self._frees: list[Stmt] = []
@@ -126,9 +127,11 @@ class _Block:
     def statements(self) -> tuple[Stmt, ...]:
         while self._rest:
             stmt = self._rest.pop(0)
+            self._current = (stmt,)
             if isinstance(stmt, Let):
                 self._own.add(stmt.var.name)
             self._statement(stmt)
+        self._current = ()
         self._flush()
         return tuple(self._made)
 
@@ -304,7 +307,7 @@ class _Block:
     def _flush(self, also: Mapping[str, Var] | None = None) -> None:
         """Make a kernel of the group, and read back what is needed behind it."""
         group, self._group = self._group, []
-        live = {*used(self._rest), *(also or ())}
+        live = {*used((*self._current, *self._rest)), *(also or ())}
         changed = _changed(group)
         outside = changed.keys() - self._own
         exports = {
