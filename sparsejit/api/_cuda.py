@@ -20,7 +20,7 @@ from sparsejit.backends.cusparse import library_codes
 from sparsejit.backends.numba_cuda import kernel_codes
 from sparsejit.errors import UnsupportedError
 from sparsejit.ir.device_code import KernelCode
-from sparsejit.ir.device_statements import LibraryCall
+from sparsejit.ir.device_statements import Launch, LibraryCall
 from sparsejit.ir.loop_walk import all_statements
 from sparsejit.ir.loops import LoopFunc, Memref
 from sparsejit.ir.types import DType
@@ -30,6 +30,7 @@ from sparsejit.runtime.opening import Device, open_device
 from sparsejit.runtime.plan import LaunchPlan, Strategy
 from sparsejit.runtime.planning import plan_launch, plan_upload
 from sparsejit.runtime.residents import FixedArrays
+from sparsejit.runtime.transfer import root_memory
 from sparsejit.runtime.transfer_steps import CopyIn, Home, Layout, Placement
 
 __all__ = [
@@ -43,6 +44,9 @@ __all__ = [
 
 LARGE_BYTES = 1 << 22
 """From here on registering pages costs less than copying them once through pinned staging."""
+
+MOST_AROUND = 8
+"""How much larger than an array the allocation around it may be, to be registered for it."""
 
 FIXED = FixedArrays()
 """The arrays that bound plans keep."""
@@ -109,6 +113,25 @@ class CudaKernel:
                 device.runtime.as_array(result) if isinstance(result, DeviceResult) else result
                 for result in done.results
             )
+
+    def compile(self) -> None:
+        """Open the device and load the kernels now, but for those where a library refuses.
+
+        Raises ``DeviceError`` where no device can be used, ``BackendError`` without Numba CUDA.
+        """
+        device = open_device()
+        fallback = {
+            stmt.kernel
+            for call in all_statements(self.func.body)
+            if isinstance(call, LibraryCall)
+            for stmt in all_statements(call.otherwise)
+            if isinstance(stmt, Launch)
+        }
+        with device.lock:
+            loaded = device.kernels.setdefault(self, {})
+            for name, code in self._codes.items():
+                if name not in loaded and name not in fallback:
+                    loaded[name] = device.runtime.load(code)
 
     def _passed(self, argument: object, device: Device) -> object:
         if not isinstance(argument, np.ndarray):
@@ -215,7 +238,16 @@ def _placement(argument: Any) -> Placement:
     elif flags.f_contiguous:
         layout = Layout.FORTRAN
     is_large = argument.nbytes >= LARGE_BYTES
-    return Placement(Home.HOST, layout, is_large, bool(flags.writeable))
+    return Placement(Home.HOST, layout, is_large, _why_not_registrable(argument))
+
+
+def _why_not_registrable(array: Any) -> str:
+    """Return why the memory around an array is not pinned where it lies."""
+    if not array.flags.writeable:
+        return "its memory is read-only, which not every device can register"
+    if root_memory(array).nbytes > MOST_AROUND * max(array.nbytes, 1):
+        return "it is a small part of its allocation, all of which would be registered"
+    return ""
 
 
 def _uploaded(array: Any, strategy: Strategy, device: Device) -> DeviceResult:

@@ -16,7 +16,7 @@ from typing import Any
 
 from sparsejit.api._call import Call, Prepared, described, prepare_call, trace_call
 from sparsejit.api._captures import Captures, read_captures
-from sparsejit.api._cuda import FIXED
+from sparsejit.api._cuda import FIXED, CudaKernel
 from sparsejit.api._estimates import Estimate, estimate
 from sparsejit.api._flatten import is_operand
 from sparsejit.api._lowered import Lowered, make_report
@@ -309,7 +309,9 @@ class CompiledFunction:
 
     def compile_now(self, program: Program, variant: Variant, target: Target) -> None:
         """Make the kernel of a program; see ``Lowered.compile``."""
-        self._compiled(program, variant, target)
+        kernel = self._compiled(program, variant, target).kernel
+        if isinstance(kernel, CudaKernel):
+            kernel.compile()
 
     # ------------------------------------------------------------ as an object of Python
 

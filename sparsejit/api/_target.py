@@ -67,6 +67,8 @@ def choose_target(options: JitOptions, operands: Sequence[Operand] = ()) -> Targ
         wanted = "cuda" if on_device else "cpu"
         why = "an operand lies on the device" if on_device else NO_DEVICE
         reason = f'target="auto", and {why}'
+    if wanted == "cuda" and not device_at_hand():
+        reason += f"; {NO_DEVICE}, so that a call says what is missing"
     match wanted:
         case "cpu":
             return Target("cpu", reason, _CPU_BACKENDS[_cpu_backend()], is_open)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsejit.errors import UnsupportedError
+from sparsejit.errors import DeviceError, UnsupportedError
 from sparsejit.ir.device_code import (
     DeviceArray,
     KernelCode,
@@ -102,7 +102,16 @@ class CudaRuntime:
     # ------------------------------------------------------------ streams and events
 
     def current_stream(self) -> int:
-        """Return CuPy's current stream, that the caller's own work goes to."""
+        """Return CuPy's current stream, that the caller's own work goes to.
+
+        Raises ``DeviceError`` where another device is current than when this one was opened.
+        """
+        current = self._cupy.cuda.Device()
+        if current.id != self._device.id:
+            raise DeviceError(
+                f"device {current.id} is CuPy's current one, and sparsejit uses {self._device.id}",
+                hint="make that device the current one around the call",
+            )
         return int(self._cupy.cuda.get_current_stream().ptr)
 
     def transfer_stream(self) -> int:
@@ -287,6 +296,11 @@ class CudaRuntime:
 
     def resident(self, array: Any) -> ResidentArray:
         """Return a CuPy array as plans take it."""
+        if array.device.id != self._device.id:
+            raise DeviceError(
+                f"an operand lies on device {array.device.id}, and the others on {self._device.id}",
+                hint="copy it to the same device",
+            )
         size = array.dtype.itemsize
         strides = tuple(stride // size for stride in array.strides)
         dtype = DType(array.dtype.name)

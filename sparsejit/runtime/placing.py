@@ -64,7 +64,7 @@ def place_upload(placement: Placement, strategy: Strategy) -> How:
 
 
 def _pinned(placement: Placement) -> How:
-    can = placement.is_registrable and placement.layout is not Layout.STRIDED
+    can = not placement.not_registrable and placement.layout is not Layout.STRIDED
     is_large = placement.is_large and can
     return How.REGISTERED if is_large else How.STAGED
 
@@ -73,8 +73,8 @@ def _why_not_mapped(name: str, placement: Placement, uses: Uses) -> str:
     """Return why an array cannot stay in host memory, empty where it can."""
     if placement.layout is Layout.STRIDED:
         return "it is not contiguous"
-    if not placement.is_registrable:
-        return "its memory is read-only"
+    if placement.not_registrable:
+        return placement.not_registrable
     return _why_not_used_mapped(uses.reads(name), uses.writes(name))
 
 

@@ -60,13 +60,13 @@ class Placement:
     """What a plan depends on about a caller's array.
 
     ``is_large``: registering its pages costs less than copying them through pinned staging;
-    ``is_registrable``: they can be registered, which read-only memory cannot everywhere.
+    ``not_registrable`` says why they cannot be registered, empty where they can.
     """
 
     home: Home = Home.HOST
     layout: Layout = Layout.C
     is_large: bool = False
-    is_registrable: bool = True
+    not_registrable: str = ""
 
 
 # ---------------------------------------------------------------- the caller's arrays

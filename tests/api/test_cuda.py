@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -368,3 +369,61 @@ def test_sparse_vectors_are_no_library_products() -> None:
         sampled_by = sj.sparse_jit(lambda v, A, x: sj.where_stored(v, A @ x), target="cuda")
         found = sampled_by(stored, A, ints(5)).to_numpy()
         np.testing.assert_array_equal(found, np.where(v != 0, A @ ints(5), 0))
+
+
+# ---------------------------------------------------------------- memory of callers
+
+
+def copied_how(array: Any, transfer: Any = "pinned-dma") -> str:
+    """Return how a plan moves an array."""
+    text = sj.sparse_jit(lambda x: x * 2.0, target="cuda", transfer=transfer).explain(array)
+    return next(line.strip() for line in text.splitlines() if line.startswith("  x: c"))
+
+
+def test_large_arrays_are_registered_where_their_memory_can_be() -> None:
+    large = np.ones(1 << 19)
+    assert copied_how(large) == "x: copied from registered pages (pinned-dma)"
+    assert copied_how(large[:100]) == "x: copied through pinned staging (pinned-dma)"
+    large.flags.writeable = False
+    assert copied_how(large) == "x: copied through pinned staging (pinned-dma)"
+    assert "its memory is read-only" in copied_how(large, "zero-copy")
+
+
+def test_a_small_part_of_an_allocation_is_not_registered_for_zero_copy() -> None:
+    part = np.ones(1000)[10:20]
+    assert "it is a small part of its allocation" in copied_how(part, "zero-copy")
+
+
+def test_large_arrays_in_all_strategies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparsejit.api._cuda.LARGE_BYTES", 1 << 12)
+    x = np.arange(1 << 9, dtype=np.float64)
+    for transfer in STRATEGIES:
+        with fake_device() as (runtime, device):
+            made = sj.sparse_jit(lambda x: x * 2.0, target="cuda", transfer=transfer)
+            np.testing.assert_array_equal(made(x), x * 2)
+            assert len(device.transfers.registrations) == 0
+            assert ("register" in runtime.injection.calls) == (transfer != "regular-dma")
+
+
+def test_threads_take_turns() -> None:
+    A, x = matrix("csr"), ints(5)
+    runtime = FakeRuntime()
+    made = sj.sparse_jit(spmv, target="cuda", transfer="pinned-dma")
+
+    def call(number: int) -> Any:
+        with use_runtime(runtime):
+            return made(A, x + number)
+
+    with ThreadPoolExecutor(4) as pool:
+        for number, y in enumerate(pool.map(call, range(20))):
+            np.testing.assert_array_equal(y, A @ (x + number))
+
+
+def test_compile_loads_what_a_library_does_not_do() -> None:
+    with fake_device() as (runtime, _):
+        made = sj.sparse_jit(relu_of_product, target="cuda")
+        operands = PROGRAMS["gcn"].operands()
+        assert_same(made.lower(*operands).compile()(*operands), "gcn")
+        loaded = runtime.injection.calls.count("load")
+        made(*operands)
+        assert runtime.injection.calls.count("load") == loaded > 0
