@@ -2,13 +2,14 @@
 
 In: a program, its kernel and the described operands. Out: the object that the user's function
 returns: NumPy arrays, sparse arrays in the caller's kind, NumPy scalars for rank 0, the caller's
-own object where an argument is returned. An exception leaves the caller's arrays as they were.
+own object where an argument is returned. An exception leaves the caller's arrays as they were, or
+names those that a device may have changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from sparsejit.affine import evaluate
 from sparsejit.api._aliases import check_assignable, copies_needed
+from sparsejit.api._cuda import CudaKernel
 from sparsejit.api._memory import TOO_LARGE, out_of_memory
 from sparsejit.api._program import Compiled, Program
 from sparsejit.ir.fold import numpy_dtype
@@ -61,7 +63,10 @@ def _kernel_results(
         operands = list(operands)
         for number in copies_needed(program.aliases, operands, names):
             operands[number] = _copied(operands[number])
-        with _unchanged_on_error([operands[number] for number in assigned]):
+        written = [operands[number] for number in assigned]
+        # A device says itself what may have changed; copies would cost more than its kernels.
+        is_on_device = isinstance(compiled.kernel, CudaKernel)
+        with nullcontext() if is_on_device else _unchanged_on_error(written):
             flat = compiled.kernel(program.arguments(numbers, operands))
         for number in assigned:
             if not operands[number].is_shared:
