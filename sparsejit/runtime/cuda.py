@@ -66,6 +66,7 @@ class CudaRuntime:
         self._api = cupy.cuda.runtime
         self._device = cupy.cuda.Device()
         self._transfer = cupy.cuda.Stream(non_blocking=True)
+        self._attributes: dict[Attribute, int] = {}
         self._memory: dict[int, Any] = {}
         self._kernels: list[tuple[Any, KernelCode]] = []
         self._libraries = CudaLibraries(self)
@@ -82,8 +83,11 @@ class CudaRuntime:
         return f"sm_{self._device.compute_capability}"
 
     def attribute(self, attribute: Attribute) -> int:
-        """Return an attribute of the device."""
-        return int(self._device.attributes[_ATTRIBUTES[attribute]])
+        """Return an attribute of the device; CuPy asks for all of them, so once is enough."""
+        if not self._attributes:
+            found = self._device.attributes
+            self._attributes = {key: int(found[name]) for key, name in _ATTRIBUTES.items()}
+        return self._attributes[attribute]
 
     @contextmanager
     def faults(self, call: str) -> Iterator[None]:

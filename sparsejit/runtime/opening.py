@@ -175,6 +175,11 @@ def _why_unusable(status: int, text: str, version: int) -> str:
             return f"{too_old(version)} (CUDA says so)"
         case 35:
             return "no usable CUDA driver (its library is there and it does not answer)"
+        case 3:
+            return (
+                "CUDA cannot be started in this process, as in one that was forked from a process "
+                f"that uses CUDA ({text})"
+            )
         case 100:
             return "the CUDA driver finds no device"
         case 2:

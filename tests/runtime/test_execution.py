@@ -106,17 +106,22 @@ def by_name(name: str) -> Prepared:
 
 @each_strategy
 @each_case
-@pytest.mark.parametrize("is_large", [False, True], ids=["small", "large"])
-def test_a_fault_at_any_call(case: Case, strategy: Strategy, is_large: bool) -> None:
+def test_a_fault_at_any_call(case: Case, strategy: Strategy) -> None:
     prepared = PREPARED(case)
-    plan = prepared.plan(strategy, is_large=is_large)
+    check_faults(prepared, prepared.plan(strategy), Home.HOST, is_late=False)
+
+
+@pytest.mark.parametrize("name", ["spmv", "fresh_spmv", "generated_scaling", "gcn"])
+def test_a_fault_at_any_call_with_registered_operands(name: str) -> None:
+    prepared = by_name(name)
+    plan = prepared.plan(Strategy.PINNED_DMA, is_large=True)
     check_faults(prepared, plan, Home.HOST, is_late=False)
 
 
 @each_strategy
-@each_case
-def test_work_that_fails_late(case: Case, strategy: Strategy) -> None:
-    prepared = PREPARED(case)
+@pytest.mark.parametrize("name", ["spmv", "fresh_spmv", "generated_scaling", "spgemm", "gcn"])
+def test_work_that_fails_late(name: str, strategy: Strategy) -> None:
+    prepared = by_name(name)
     check_faults(prepared, prepared.plan(strategy), Home.HOST, is_late=True)
 
 

@@ -59,6 +59,7 @@ def cupy(
         (cupy(version=11040), "too old: it is for CUDA 11.4"),
         (cupy(version=12020, status=35), "too old: it is for CUDA 12.2"),
         (cupy(version=0, status=35), "no usable CUDA driver"),
+        (cupy(status=3), "was forked from a process that uses CUDA"),
         (cupy(count=0), "the CUDA driver finds no device"),
         (cupy(status=100), "the CUDA driver finds no device"),
         (cupy(malloc_status=2), "no memory left"),
