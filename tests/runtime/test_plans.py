@@ -9,7 +9,7 @@ from pytest_regressions.file_regression import FileRegressionFixture
 
 from sparsejit.runtime.plan import Strategy, all_steps
 from sparsejit.runtime.plan_printing import print_plan
-from sparsejit.runtime.transfer_steps import CopyIn, Home
+from sparsejit.runtime.transfer_steps import Allocate, CopyIn, Home
 from tests.runtime.cases import CASES, Case, Prepared, prepare
 from tests.runtime.upstream_names import upstream_names
 
@@ -79,6 +79,39 @@ def test_spmv_follows_upstream_step_by_step() -> None:
     regular = upstream_names(prepared("spmv").plan(Strategy.REGULAR_DMA))
     wanted = [part.strip() for line in _SPMV.splitlines() for part in line.split("|")]
     assert regular == wanted
+
+
+@pytest.mark.parametrize(
+    "name", ["spmv", "spmv_csc", "spmv_coo", "spmm", "sddmm", "nm_spmm", "generated_spmv"]
+)
+def test_every_kernel_alone_follows_upstream(name: str) -> None:
+    """The same order of steps, whatever the kernel; each transfer has a token of its own."""
+    plan = prepared(name).plan(Strategy.REGULAR_DMA)
+    arrays = [placed.memref.name for placed in plan.placed]
+    (output,) = plan.assigned
+    moves = [step for array in arrays for step in (f"allocate {array}", f"copy {array}")]
+    frees = [f"free {array}" for array in arrays if array != output]
+    found = upstream_names(plan)
+    before = [*(f"take host {array}" for array in arrays), *moves, "await"]
+    behind = [*frees, f"copy {output} out", f"free {output}", "wait"]
+    assert found[: len(before)] == before
+    assert found[-len(behind) :] == behind
+    work = [name.split()[0] for name in found[len(before) : -len(behind)]]
+    if plan.calls:
+        assert work[0] == "describe"
+        assert work.index("sizes") < work.index("allocate") < work.index("run")
+        last = work.index("destroy")
+        assert set(work[1:last]) == {"sizes", "allocate", "run"}
+        assert set(work[last + 1 :]) == {"free"}
+    else:
+        assert work == ["launch"]
+    tokens = [
+        token
+        for step in plan.steps
+        if isinstance(step, Allocate | CopyIn)
+        for token in [step.token]
+    ]
+    assert len(set(tokens)) == len(tokens) == 2 * len(arrays)
 
 
 def test_pinned_is_regular_between_pinning_and_unpinning() -> None:
