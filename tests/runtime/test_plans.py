@@ -7,9 +7,18 @@ from functools import cache
 import pytest
 from pytest_regressions.file_regression import FileRegressionFixture
 
-from sparsejit.runtime.plan import Strategy, all_steps
+from sparsejit.ir.loops import Memref
+from sparsejit.runtime.plan import LaunchPlan, Strategy, all_steps
 from sparsejit.runtime.plan_printing import print_plan
-from sparsejit.runtime.transfer_steps import Allocate, CopyIn, Home
+from sparsejit.runtime.transfer_steps import (
+    Allocate,
+    CopyIn,
+    Home,
+    Release,
+    Stage,
+    Unstage,
+    Wait,
+)
 from tests.runtime.cases import CASES, Case, Prepared, prepare
 from tests.runtime.upstream_names import upstream_names
 
@@ -62,6 +71,30 @@ def test_each_operand_moves_once(case: Case, strategy: Strategy) -> None:
 
 
 # ---------------------------------------------------------------- upstream's order
+
+
+@pytest.mark.parametrize("name", ["spmv", "spmm", "sddmm", "nm_spmm", "generated_spmv"])
+def test_staged_operands_have_stage_and_release_where_others_are_registered(name: str) -> None:
+    """What comes back is unstaged before its release, and behind the wait."""
+    plan = prepared(name).plan(Strategy.PINNED_DMA)
+    arrays = [placed.memref.name for placed in plan.placed]
+    staged = [step.memref.name for step in plan.steps if isinstance(step, Stage)]
+    assert staged == arrays
+    last = next(n for n, step in enumerate(plan.steps) if isinstance(step, Wait))
+    ends = plan.steps[last + 1 : -1]
+    assert [step.memref.name for step in ends if isinstance(step, Release)] == arrays
+    for array in plan.assigned:
+        assert ends.index(Unstage(memref_of(plan, array))) + 1 == ends.index(
+            Release(memref_of(plan, array))
+        )
+    rest = [step for step in ends if not isinstance(step, Release | Unstage)]
+    assert rest == []
+
+
+def memref_of(plan: LaunchPlan, name: str) -> Memref:
+    """Return the memref of an array of a plan."""
+    return next(placed.memref for placed in plan.placed if placed.memref.name == name)
+
 
 _SPMV = """\
 take host A_pos1 | take host A_crd1 | take host A_vals | take host x | take host y
