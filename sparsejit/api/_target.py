@@ -68,7 +68,7 @@ def choose_target(options: JitOptions, operands: Sequence[Operand] = ()) -> Targ
         why = "an operand lies on the device" if on_device else NO_DEVICE
         reason = f'target="auto", and {why}'
     if wanted == "cuda" and not device_at_hand():
-        reason += f"; {NO_DEVICE}, so that a call says what is missing"
+        reason += "; no device is at hand"
     match wanted:
         case "cpu":
             return Target("cpu", reason, _CPU_BACKENDS[_cpu_backend()], is_open)

@@ -13,6 +13,7 @@ from sparsejit.errors import VerificationError
 from sparsejit.ir.fold import fold_binary, fold_cast, fold_unary
 from sparsejit.ir.loops import (
     Binary,
+    Call,
     Cast,
     DimOf,
     Expr,
@@ -80,6 +81,10 @@ class HostValues:
                 return self.value(then if self.value(condition).value else orelse)
             case Load() | Search():
                 raise VerificationError("the host loads nothing from a device", repr(expr))
+            case Call():
+                raise VerificationError(
+                    "no compiled function of a user goes to a device", repr(expr)
+                )
             case _:
                 assert_never(expr)
 

@@ -318,7 +318,8 @@ def test_texts_and_explanations_need_no_device() -> None:
     assert "A_vals is mapped: it is read once, in order" in plan
     assert "spmv0 may read it in any order" in plan
     text = made.explain(A, x)
-    assert "ran as: library or generated kernel on cuda" in text
+    assert "library calls as told, else generated kernels on cuda" in text
+    assert "library call: SpMV" in text
     assert "transfers: zero-copy, 40 B to the device" in text
     assert "A_vals: mapped (it is read once, in order)" in text
 
