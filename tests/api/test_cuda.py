@@ -128,6 +128,11 @@ def _fixed(*operands: Any) -> Callable[[], tuple[Any, ...]]:
     return lambda: operands
 
 
+def difference_by_rows(A: Any, B: Any) -> Any:
+    """Two lists of rows are merged; a loop behind the merging starts where it stopped."""
+    return (A - B).sum(axis=1)
+
+
 def _programs() -> Iterator[Program]:
     formats: dict[str, Any] = {name: name for name in ("csr", "csc", "coo", "bsr", "dia")}
     formats |= {"dcsr": sj.DCSR, "dense": None}
@@ -147,6 +152,8 @@ def _programs() -> Iterator[Program]:
     yield Program("reductions", reduced, lambda: (matrix("csr"),))
     yield Program("iteration", iterated, lambda: (matrix("csr", 5, 5), ints(5)))
     yield Program("scaled rows", scaled_rows, lambda: (matrix("csr"), ints(7)))
+    rows = (matrix(sj.DCSR), matrix(sj.DCSR, seed=3))
+    yield Program("merged rows", difference_by_rows, _fixed(*rows))
     yield Program("no rows", spmv, lambda: (matrix("csr", 0, 5), ints(5)))
     yield Program("no entries", spmm, lambda: (sp.csr_array((3, 4)), ints(4, 2)))
     yield Program("float32", spmv, lambda: (matrix("csr").astype("f4"), ints(5).astype("f4")))
