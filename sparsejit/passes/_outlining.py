@@ -53,6 +53,7 @@ from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.rename import fresh_copy, renamed
 from sparsejit.ir.types import DType
 from sparsejit.passes._balanced_rows import balanced, rows_of
+from sparsejit.passes._bounded_room import with_bounded_room
 from sparsejit.passes._host_loops import needs_host, stays_on_host
 from sparsejit.passes._kernel_accumulators import with_accumulators
 from sparsejit.passes._kernel_bodies import kernel_body
@@ -103,6 +104,8 @@ class Outliner:
         rows = rows_of(loop)
         if rows is not None and not can_race(rows.op, rows.acc.dtype, ordered=self.ordered):
             rows = None
+        if any(isinstance(stmt, Alloc) for stmt in all_statements(loop.body)):
+            return Schedule.WARP, loop, ()  # memory for each: there are fewer warps than threads
         schedule = self._choose(shape_of(loop, is_balanceable=rows is not None))
         if schedule is not Schedule.BALANCED:
             return schedule, loop, ()
@@ -247,6 +250,14 @@ class _Block:
 
     def _loop(self, loop: For) -> None:
         outliner = self._outliner
+        bounded = with_bounded_room(loop, self._names) if loop.parallel else None
+        if bounded is not None:
+            *before, measuring = bounded[0]
+            self._flush()
+            self._made += before
+            assert isinstance(measuring, For)
+            self._reduction(measuring)
+            loop = bounded[1]
         if loop.parallel and loop.reductions:
             self._reduction(loop)
         elif loop.parallel and not needs_host(loop):

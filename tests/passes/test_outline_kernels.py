@@ -56,6 +56,7 @@ from tests.cubin.programs import lowered_loops
 from tests.matrix.combinations import Outcome, run_combination
 from tests.matrix.test_matrix import combinations_of
 from tests.sparsify_and_bufferize.programs import PROGRAMS
+from tests.support.kernel_replay import ReplayBackend
 
 F64 = DType.FLOAT64
 ON_HOST = Let | Assign | Alloc | Dealloc | Copy | View | Scan | Sort | ReadBack | Launch
@@ -271,3 +272,32 @@ def test_functions_that_only_numba_compiles_are_refused() -> None:
     loops = lowered_loops(lambda x: sj.unary(x, present=_halved_often), np.ones(4))
     with pytest.raises(UnsupportedError, match="compiled by Numba for the CPU"):
         outline_kernels(loops)
+
+
+def test_memory_of_an_iteration_is_sized_by_the_largest() -> None:
+    """A row of entries of its own, for each row: the longest row says how much a warp needs."""
+    row = Memref("row", F64, 1)
+    start, acc = Var("start", INDEX), Var("acc", F64)
+    length = Binary(BinaryOp.SUB, Load(IX, (plus(I, int_(1)),)), start, INDEX)
+    fill = For(J, int_(0), length, (Store(row, (J,), Load(X, (plus(start, J),))),), parallel=True)
+    total = Assign(acc, Binary(BinaryOp.ADD, acc, Load(row, (Var("k", INDEX),)), F64))
+    body = (
+        Let(start, Load(IX, (I,))),
+        Alloc(row, (length,)),
+        fill,
+        Let(acc, Lit(Const(0.0, F64)), mutable=True),
+        For(Var("k", INDEX), int_(0), length, (total,)),
+        Store(Y, (I,), acc),
+        Dealloc(row),
+    )
+    func = LoopFunc(
+        "f", (N, IX, X), (Alloc(Y, (N,)), loop(*body, parallel=True)), (DenseResult(Y),)
+    )
+    verify_loops(func)
+    outlined = outline_kernels(func)
+    check_outlined(outlined)
+    assert [kernel.schedule for kernel in launches(outlined)] == [Schedule.THREAD, Schedule.WARP]
+    backend = ReplayBackend(blocks=1, seed=2)
+    kernel = backend.load(backend.emit(func))
+    (result,) = kernel([3, np.array([0, 2, 2, 7]), np.arange(1.0, 8.0)])
+    assert_array_equal(result, [3.0, 0.0, 25.0])
