@@ -110,10 +110,10 @@ class ResultRecipe:
         program: Program, compiled: Compiled, numbers: Sequence[int], operands: Sequence[Operand]
     ) -> ResultRecipe:
         """Return the recipe for calls with these extents and kinds of operands."""
-        like_scipy = any(operand.kind.startswith("scipy") for operand in operands)
+        like = _like(operands)
         results = compiled.loops.results
         tree = program.traced.result
-        makers = tuple(_maker(result, numbers, like_scipy) for result in results)
+        makers = tuple(_maker(result, numbers, like) for result in results)
         is_array = (
             tree == ResultRef(0)
             and len(results) == 1
@@ -128,14 +128,22 @@ class ResultRecipe:
         return result_tree(self.tree, [make(arrays, objects) for make in self.makers])
 
 
+def _like(operands: Sequence[Operand]) -> Like:
+    """Return which library's sparse class the results have: that of the operands."""
+    kinds = [operand.kind for operand in operands]
+    if "cupyx" in kinds:
+        return "cupyx"
+    return "scipy" if any(kind.startswith("scipy") for kind in kinds) else "native"
+
+
 def _maker(
-    result: Result, numbers: Sequence[int], like_scipy: bool
+    result: Result, numbers: Sequence[int], like: Like
 ) -> Callable[[Iterator[Any], Sequence[object]], Any]:
     match result:
         case DenseResult():
             return lambda flat, _: _array_or_scalar(next(flat))
         case SparseResult():
-            return _sparse_maker(result, numbers, like_scipy)
+            return _sparse_maker(result, numbers, like)
         case ParamResult(index):
             return lambda _, objects: objects[index]
         case _:
@@ -147,7 +155,7 @@ def _array_or_scalar(array: Any) -> Any:
 
 
 def _sparse_maker(
-    result: SparseResult, numbers: Sequence[int], like_scipy: bool
+    result: SparseResult, numbers: Sequence[int], like: Like
 ) -> Callable[[Iterator[Any], Sequence[object]], Any]:
     shape = tuple(evaluate(extent, numbers) for extent in result.shape)
     fmt = result.format
@@ -156,7 +164,6 @@ def _sparse_maker(
     ]
     count = len(result.buffers)
     fill = np.asarray(result.fill.value).astype(numpy_dtype(result.fill.dtype))[()]
-    like: Like = "scipy" if like_scipy else "native"
 
     def make(flat: Iterator[Any], _: Sequence[object]) -> Any:
         buffers = [next(flat) for _ in range(count)]

@@ -18,6 +18,7 @@ import sparsejit as sj
 from sparsejit.errors import DeviceError
 from sparsejit.runtime.fake import FakeArray, FakeRuntime, Injection, to_fake
 from sparsejit.runtime.opening import Device, use_runtime
+from sparsejit.tensors import wrap_result
 
 STRATEGIES = ("regular-dma", "pinned-dma", "zero-copy")
 each_strategy = pytest.mark.parametrize("transfer", STRATEGIES)
@@ -443,3 +444,26 @@ def test_compile_loads_what_a_library_does_not_do() -> None:
         loaded = runtime.injection.calls.count("load")
         made(*operands)
         assert runtime.injection.calls.count("load") == loaded > 0
+
+
+# ---------------------------------------------------------------- results like the operands
+
+
+def test_results_on_the_device_are_like_cupyx_where_it_has_a_class(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """``cupyx_matrix`` itself needs CuPy; which results it is asked for does not."""
+    asked: list[Any] = []
+    monkeypatch.setattr("sparsejit.tensors._results.cupyx_matrix", asked.append)
+    A = matrix("csr")
+    with fake_device() as (runtime, _):
+        buffers = [to_fake(runtime, array) for array in (A.indptr, A.indices, A.data)]
+        wrap_result(sj.CSR, A.shape, buffers, 0.0, "cupyx")
+        assert [tensor.shape for tensor in asked] == [A.shape]
+        assert isinstance(wrap_result(sj.CSR, A.shape, buffers, 1.0, "cupyx"), sj.SparseTensor)
+        assert isinstance(wrap_result(sj.CSR, A.shape, buffers, 0.0), sj.SparseTensor)
+        counts = to_fake(runtime, A.data.astype(np.int64))
+        found = wrap_result(sj.CSR, A.shape, [*buffers[:-1], counts], 0, "cupyx")
+        assert isinstance(found, sj.SparseTensor)
+        asked.clear()
+        del buffers, counts, found
