@@ -9,6 +9,7 @@ try:
     from sparsejit import errors as errors
     from sparsejit.api import Transfer as Transfer
     from sparsejit.api import sparse_jit as sparse_jit
+    from sparsejit.convert import converted as _converted
     from sparsejit.formats import BSR as BSR
     from sparsejit.formats import COO as COO
     from sparsejit.formats import CSC as CSC
@@ -28,6 +29,7 @@ try:
     from sparsejit.tensors import SparseTensor as SparseTensor
     from sparsejit.tensors import asarray as asarray
     from sparsejit.tensors import from_coo as from_coo
+    from sparsejit.tensors import install_convert as _install_convert
     from sparsejit.tensors import prune as prune
     from sparsejit.tensors import to_device as to_device
     from sparsejit.trace import all as all
@@ -113,3 +115,5 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+_install_convert(_converted)

@@ -84,7 +84,13 @@ def _level(
                 _bounds(positions, slots, names, emit)
                 made = fresh(f"{slots}_above")
                 emit(made, Atom(slots))
-            emit(slots, Call(builder, (*now, Atom(pos))))
+            operands = (*now, Atom(pos))
+            run = _run_before_more(stmt.format, number)
+            if run > 1:
+                columns = tuple(names[crd.name] for crd in stmt.coordinates[number : number + run])
+                builder = "assemble_run"
+                operands = (*_names(slot, slots), Call("", _names(*columns)), Atom(pos))
+            emit(slots, Call(builder, operands))
             if loose:
                 emit("", Call("assemble_loose", _names(made, pos, names[positions.name])))
             return _coordinates(stmt, number, state, arrays, names, emit)
@@ -132,6 +138,14 @@ def _coordinates(
 def _levels_in_array(fmt: Format, number: int) -> int:
     """How many levels keep their coordinates in the array of level ``number``."""
     return fmt.num_levels - number if fmt.is_aos and number == fmt.coo_start else 1
+
+
+def _run_before_more(fmt: Format, number: int) -> int:
+    """How many levels share slots with a compressed one, if others follow them; else 1."""
+    end = number + 1
+    while end < fmt.num_levels and fmt.levels[end].type.kind is LevelKind.SINGLETON:
+        end += 1
+    return end - number if end < fmt.num_levels else 1
 
 
 def _check(stmt: Assemble) -> None:

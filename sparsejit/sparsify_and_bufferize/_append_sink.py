@@ -19,6 +19,7 @@ from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.types import INDEX, DType
 from sparsejit.sparsify_and_bufferize import _index as ix
 from sparsejit.sparsify_and_bufferize._buffers import Buffer, SparseBuffer
+from sparsejit.sparsify_and_bufferize._entry_counts import count_bound
 from sparsejit.sparsify_and_bufferize._kernel import Kernel, State
 from sparsejit.sparsify_and_bufferize._scalar_lowering import literal, widened
 from sparsejit.sparsify_and_bufferize._sinks import Stmts, narrowed
@@ -83,6 +84,7 @@ class AppendSink:
     """Appends to level storage; the loops visit coordinates in the order of the levels."""
 
     random_access = False
+    concurrent = False
     storage = "appended in order"
 
     def __init__(self, kernel: Kernel, result: SparseBuffer) -> None:
@@ -106,6 +108,7 @@ class AppendSink:
                 block = ix.multiply(block, size)
         self._block = block
         self._has_block = self._tail is None and self._last + 1 < len(self._sizes)
+        self._bound = None if kernel.reads_out or self._has_block else count_bound(kernel)
 
     @property
     def result(self) -> Buffer:
@@ -158,12 +161,22 @@ class AppendSink:
             extent = ix.add(stored.parents, ix.index(1)) if stored.parents else ix.index(1)
             statements.append(loops.Alloc(stored.pos, (extent,)))
             if self._tail is None or stored.level < self._tail:
-                statements.append(loops.Alloc(stored.crd, (ix.index(0),)))
+                room = self._room if stored.level == self._last else ix.index(0)
+                statements.append(loops.Alloc(stored.crd, (room,)))
             statements.append(loops.Let(stored.count, ix.index(0), mutable=True))
             statements.append(loops.Let(stored.filled, ix.index(0), mutable=True))
-        statements += [loops.Alloc(crd, (ix.index(0),)) for crd in self._tail_crd]
-        statements.append(loops.Alloc(self._result.values, (ix.index(0),)))
+        statements += [loops.Alloc(crd, (self._room,)) for crd in self._tail_crd]
+        statements.append(loops.Alloc(self._result.values, (self._room,)))
         return tuple(statements)
+
+    @property
+    def _room(self) -> loops.Expr:
+        """Room for entries: all that may come where that is known, else they make room."""
+        return ix.index(0) if self._bound is None else self._bound.slots
+
+    @property
+    def _is_exact(self) -> bool:
+        return self._bound is not None and self._bound.is_exact
 
     def epilogue(self) -> Stmts:
         statements: list[loops.Stmt] = []
@@ -177,12 +190,13 @@ class AppendSink:
             assert stored.pos is not None
             if stored.parents is None:
                 statements.append(loops.Trim(stored.pos, ix.add(parents, ix.index(1))))
-            if stored.level != self._tail:
+            if stored.level != self._tail and not (stored.level == self._last and self._is_exact):
                 statements.append(loops.Trim(stored.crd, stored.count))
             statements += self._loosen(stored, parents)
             parents = stored.count
-        statements += [loops.Trim(crd, parents) for crd in self._tail_crd]
-        statements.append(loops.Trim(self._result.values, ix.multiply(parents, self._block)))
+        if not self._is_exact:
+            statements += [loops.Trim(crd, parents) for crd in self._tail_crd]
+            statements.append(loops.Trim(self._result.values, ix.multiply(parents, self._block)))
         return (*statements, *self._interleave(parents))
 
     def _catch_up(self, stored: _Stored, parent: loops.Expr) -> Stmts:
@@ -333,10 +347,15 @@ class AppendSink:
         crds = self._tail_crd or (stored.crd,)
         for offset, crd in enumerate(crds):
             coordinate = state.loop_values[self._loops[self._last + offset]]
-            pushed.append(loops.Push(crd, stored.count, narrowed(coordinate, crd.dtype)))
-        pushed.append(loops.Push(values, stored.count, narrowed(value, values.dtype)))
+            pushed.append(self._added(crd, stored.count, narrowed(coordinate, crd.dtype)))
+        pushed.append(self._added(values, stored.count, narrowed(value, values.dtype)))
         pushed.append(loops.Assign(stored.count, ix.add(stored.count, ix.index(1))))
         return tuple(pushed)
+
+    def _added(self, memref: loops.Memref, count: loops.Var, value: loops.Expr) -> loops.Stmt:
+        if self._bound is None:
+            return loops.Push(memref, count, value)
+        return loops.Store(memref, (count,), value)
 
     def clear(self, state: State) -> Stmts:
         return ()

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from sparsejit.ir import loops
+from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.types import INDEX, DType
 from sparsejit.sparsify_and_bufferize import _index as ix
 from sparsejit.sparsify_and_bufferize._iteration_lattice import IterationLattice, LatticePoint
@@ -102,7 +103,15 @@ class _Shape:
         """The bounds of the loop; inside a block or along a diagonal, what is in the tensor."""
         loop = self.kernel.space.loops[self.loop]
         lower, upper = self.kernel.extent(loop.lower), self.kernel.extent(loop.extent)
-        if loop.block is not None:
+        inner = self.kernel.space.inner_of(self.loop)
+        if inner is not None and inner in self.state.loop_values:
+            block = self.kernel.space.loops[inner].block
+            assert block is not None
+            left = ix.subtract(self.kernel.extent(block.extent), self.state.loop_values[inner])
+            size = ix.index(block.size)
+            rounded = ix.add(left, ix.index(block.size - 1))
+            upper = loops.Binary(BinaryOp.FLOORDIV, rounded, size, INDEX)
+        if loop.block is not None and loop.block.outer in self.state.loop_values:
             size = ix.index(loop.block.size)
             begun = ix.multiply(size, self.state.loop_values[loop.block.outer])
             upper = ix.minimum(upper, ix.subtract(self.kernel.extent(loop.block.extent), begun))

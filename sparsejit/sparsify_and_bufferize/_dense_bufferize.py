@@ -34,6 +34,7 @@ from sparsejit.sparsify_and_bufferize._buffers import (
 from sparsejit.sparsify_and_bufferize._conversion import conversion_op
 from sparsejit.sparsify_and_bufferize._copy_insertion import CopyInserted
 from sparsejit.sparsify_and_bufferize._entries_replacement import replaced_entries
+from sparsejit.sparsify_and_bufferize._entry_moves import Arrangement
 from sparsejit.sparsify_and_bufferize._fusion import Nest, fuse_generics, nests_of
 from sparsejit.sparsify_and_bufferize._library_calls import (
     library_call,
@@ -45,7 +46,6 @@ from sparsejit.sparsify_and_bufferize._library_kernels import Match, Mismatch, m
 from sparsejit.sparsify_and_bufferize._naming import Namer
 from sparsejit.sparsify_and_bufferize._options import StageOptions
 from sparsejit.sparsify_and_bufferize._rearranging import rearrange
-from sparsejit.sparsify_and_bufferize._sparse_reshaping import Arrangement
 from sparsejit.sparsify_and_bufferize._sparsify import sparsify
 from sparsejit.sparsify_and_bufferize._views import same_place, view_of
 

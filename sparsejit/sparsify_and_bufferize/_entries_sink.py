@@ -24,6 +24,7 @@ class EntriesSink:
     """Collects (level coordinates, value) in lexicographic order and assembles them at the end."""
 
     random_access = False
+    concurrent = False
     storage = "assembled by the support library"
 
     def __init__(self, kernel: Kernel, result: SparseBuffer) -> None:

@@ -39,7 +39,10 @@ def loop_orders(
     First come orders that keep every operand's level order and end with the reductions of a sparse
     result; then those that locate one, two, ... operands, the last ones first.
     """
-    fixed = _grid_edges(space) if scattered else _level_edges(space.output) | _grid_edges(space)
+    fixed = _diagonal_edges(space)
+    if not scattered:
+        fixed |= _level_edges(space.output)
+    blocks = _block_edges(space)
     last = frozenset[tuple[int, int]]() if scattered else _reductions_last(space, whole)
     off_grid = space.off_grid
     sparse = [
@@ -60,9 +63,11 @@ def loop_orders(
             soft = [_level_edges(space.inputs[number]) for number in full]
             edges = fixed.union(*wishes)
             for extra in (
-                last.union(*soft),
+                blocks.union(last, *soft),
+                blocks | last,
+                blocks.union(*soft),
+                blocks,
                 last,
-                frozenset().union(*soft),
                 frozenset[tuple[int, int]](),
             ):
                 loops = _sort(space, edges | extra)
@@ -86,18 +91,16 @@ def _level_edges(access: Access) -> Edges:
     return frozenset((a, b) for a, b in edges if (b, a) not in edges)
 
 
-def _grid_edges(space: LevelSpace) -> Edges:
-    """The inner loop of a split comes after the outer one, so that its bound is known.
+def _block_edges(space: LevelSpace) -> Edges:
+    """The inner loop of a split comes after the outer one, if no operand is stored otherwise."""
+    split = [(n, loop.block) for n, loop in enumerate(space.loops) if loop.block is not None]
+    return frozenset((block.outer, number) for number, block in split)
 
-    So does the loop along a diagonal after the one over diagonals.
-    """
-    edges: set[tuple[int, int]] = set()
-    for number, loop in enumerate(space.loops):
-        if loop.block is not None:
-            edges.add((loop.block.outer, number))
-        if loop.diagonal is not None:
-            edges.add((loop.diagonal.offset, number))
-    return frozenset(edges)
+
+def _diagonal_edges(space: LevelSpace) -> Edges:
+    """The loop along a diagonal comes after the one over diagonals, so that its bound is known."""
+    along = [(n, loop.diagonal) for n, loop in enumerate(space.loops) if loop.diagonal is not None]
+    return frozenset((diagonal.offset, number) for number, diagonal in along)
 
 
 def _reductions_last(space: LevelSpace, whole: bool) -> Edges:

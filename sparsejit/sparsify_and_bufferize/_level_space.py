@@ -129,6 +129,11 @@ class LevelSpace:
     inputs: tuple[Access, ...]
     output: Access
 
+    def inner_of(self, outer: int) -> int | None:
+        """Return the inner loop of the split that ``outer`` belongs to, if it does."""
+        split = [(n, loop.block) for n, loop in enumerate(self.loops) if loop.block is not None]
+        return next((number for number, block in split if block.outer == outer), None)
+
     @property
     def off_grid(self) -> frozenset[int]:
         """The inputs that can only be searched: a stored level is indexed by part of a loop.

@@ -72,6 +72,7 @@ class LoopNest:
         if not lattice.points:
             return ()
         self._refuse_quadratic(loop, lattice, state)
+        self._refuse_every_diagonal(loop, lattice, state)
         self._refuse_disorder(lattice, state)
 
         def body(visit: Visit) -> Stmts:
@@ -83,7 +84,7 @@ class LoopNest:
             loop,
             lattice,
             body,
-            parallel=kernel.space.loops[loop].is_parallel and self._sink.random_access,
+            parallel=kernel.space.loops[loop].is_parallel and self._sink.concurrent,
             collapse=self._may_collapse(state),
         )
         return (*self._sink.enter_loop(loop, state), *statements) if statements else ()
@@ -128,7 +129,11 @@ class LoopNest:
 
     def _guard(self, number: int, state: State, body: Stmts) -> Stmts:
         """Keep a coordinate that an operand stores inside the dimension that it is part of."""
-        loop = self._kernel.space.loops[number]
+        loops_here = self._kernel.space.loops
+        loop = loops_here[number]
+        inner = self._kernel.space.inner_of(number)
+        if inner is not None and inner in state.loop_values:  # it came first
+            loop, number = loops_here[inner], inner
         if not body or (loop.block is None and loop.diagonal is None):
             return body
         if loop.diagonal is not None:
@@ -137,6 +142,8 @@ class LoopNest:
             inside = ix.all_of((ix.compare(BinaryOp.LE, ix.index(0), other), below))
             return (loops.If(inside, body),)
         assert loop.block is not None
+        if loop.block.outer not in state.loop_values:
+            return body
         outer, size, extent = loop.block.outer, loop.block.size, loop.block.extent
         whole = ix.add(
             ix.multiply(ix.index(size), state.loop_values[outer]), state.loop_values[number]
@@ -207,6 +214,20 @@ class LoopNest:
             "every coordinate",
             hint=f"convert {names} to a format in the order of the other operands",
         )
+
+    def _refuse_every_diagonal(self, loop: int, lattice: IterationLattice, state: State) -> None:
+        """Refuse to visit all diagonals, and all along each, for an operand stored otherwise."""
+        kernel = self._kernel
+        offsets = {part.diagonal.offset for part in kernel.space.loops if part.diagonal is not None}
+        if loop not in offsets or (lattice.iterators and not lattice.is_full):
+            return
+        for operand in state.cursors:
+            if kernel.outcome(state.without(frozenset({operand}))) is None:
+                name = kernel.op.inputs[operand].name
+                raise UnsupportedError(
+                    f"{name} would be searched at every place of every diagonal",
+                    hint=f"convert {name} to DIA before",
+                )
 
     def _refuse_disorder(self, lattice: IterationLattice, state: State) -> None:
         """Unordered coordinates cannot be merged with others, nor appended."""

@@ -26,6 +26,7 @@ class PatternSink:
     """
 
     random_access = True
+    concurrent = True
 
     def __init__(
         self, kernel: Kernel, operand: int, result: SparseBuffer, *, in_place: bool = False

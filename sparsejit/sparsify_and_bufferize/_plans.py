@@ -47,6 +47,7 @@ class Task:
     symbols: Mapping[int, loops.Expr]
     options: StageOptions
     updates: bool
+    converts: bool
 
 
 def plans_of(task: Task) -> Iterator[Plan]:
@@ -59,7 +60,7 @@ def plans_of(task: Task) -> Iterator[Plan]:
     guarded = isinstance(task.op.body, Select)  # where_stored around a sum: entries without terms
     sparse = isinstance(task.destination, SparseBuffer) and not task.updates
     scattering = (False, True) if sparse and not task.op.init.type.format.is_all_full else (False,)
-    for convert in (False, True):
+    for convert in (False, True) if task.converts else (False,):
         for scatter in scattering:
             for space in spaces:
                 for order in islice(

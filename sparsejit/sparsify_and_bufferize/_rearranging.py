@@ -22,14 +22,10 @@ from sparsejit.sparsify_and_bufferize._buffers import (
     ScalarBuffer,
     declare_levels,
 )
+from sparsejit.sparsify_and_bufferize._entry_moves import Arrangement, delinearized, linearized
 from sparsejit.sparsify_and_bufferize._naming import Namer
 from sparsejit.sparsify_and_bufferize._options import StageOptions
-from sparsejit.sparsify_and_bufferize._sparse_reshaping import (
-    Arrangement,
-    delinearized,
-    linearized,
-    rearrange_entries,
-)
+from sparsejit.sparsify_and_bufferize._sparse_reshaping import rearrange_entries
 from sparsejit.sparsify_and_bufferize._sparsify import sparsify
 
 __all__ = ["Rearranged", "rearrange"]

@@ -16,6 +16,9 @@ from sparsejit.ir.types import INDEX
 from sparsejit.sparsify_and_bufferize import _index as ix
 from sparsejit.sparsify_and_bufferize._append_sink import refuse_unassembled
 from sparsejit.sparsify_and_bufferize._buffers import Buffer, SparseBuffer
+from sparsejit.sparsify_and_bufferize._entry_counts import Bound, count_bound
+from sparsejit.sparsify_and_bufferize._entry_order import levels_to_sort
+from sparsejit.sparsify_and_bufferize._iteration_graph import LoopOrder
 from sparsejit.sparsify_and_bufferize._kernel import Kernel, State
 from sparsejit.sparsify_and_bufferize._level_space import LevelAccess
 from sparsejit.sparsify_and_bufferize._scalar_lowering import literal
@@ -27,18 +30,28 @@ __all__ = ["ScatterSink"]
 class ScatterSink:
     """Collects contributions, then sorts, combines and assembles them.
 
-    ``combine`` is the reduction of the operation, None where each element is written once. The
+    ``combine`` is the reduction of the operation, None where each element is written once;
+    ``order`` that of the loops, None where it tells nothing about the order of contributions. The
     values wait in the dtype of arithmetic: 16-bit floats are rounded once, at the end.
     """
 
-    random_access = False
+    concurrent = False
     storage = "scattered into a workspace of entries, sorted, combined and assembled"
 
-    def __init__(self, kernel: Kernel, result: SparseBuffer, combine: BinaryOp | None) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        result: SparseBuffer,
+        combine: BinaryOp | None,
+        order: LoopOrder | None,
+    ) -> None:
         refuse_unassembled(kernel, (LevelKind.BATCH,))
         self._kernel = kernel
         self._result = result
         self._combine = combine
+        self._keys = len(kernel.space.output.levels)
+        if order is not None:
+            self._keys = levels_to_sort(kernel.space, order, repeated=combine is not None)
         name = result.values.name.removesuffix("_vals")
         fresh = kernel.namer.fresh
         levels = range(len(kernel.space.output.levels))
@@ -52,6 +65,18 @@ class ScatterSink:
         )
         self._values = loops.Memref(fresh(f"{name}_values"), dtype, 1)
         self._kept = loops.Var(fresh(f"{name}_kept"), INDEX)
+        self._room: loops.Expr | None = None
+        if combine is None:
+            self.reserve(count_bound(kernel))
+
+    def reserve(self, bound: Bound | None) -> None:
+        """Make room for as many entries beforehand, rather than as they come."""
+        self._room = None if bound is None else bound.slots
+
+    @property
+    def random_access(self) -> bool:
+        """Contributions may come in any order, but one that is added up comes as one."""
+        return self._combine is None
 
     @property
     def result(self) -> Buffer:
@@ -62,10 +87,13 @@ class ScatterSink:
         return tuple(self._kernel.extent(level.size) for level in self._kernel.space.output.levels)
 
     def prologue(self) -> Stmts:
-        allocs = tuple(loops.Alloc(memref, (ix.index(0),)) for memref in (*self._at, self._entries))
+        room = self._room or ix.index(0)
+        allocs = tuple(loops.Alloc(memref, (room,)) for memref in (*self._at, self._entries))
         return (*allocs, loops.Let(self._count, ix.index(0), mutable=True))
 
     def epilogue(self) -> Stmts:
+        if self._combine is None and not self._keys:
+            return self._assembled_as_met()
         gathered = (*self._sorted, self._values)
         assemble = loops.Assemble(
             self._result.flat,
@@ -78,7 +106,9 @@ class ScatterSink:
         )
         pushed = (*self._at, self._entries, self._order)
         return (
-            loops.Sort(self._order, self._at, self._extents, self._count),
+            loops.Sort(
+                self._order, self._at[: self._keys], self._extents[: self._keys], self._count
+            ),
             *(loops.Alloc(memref, (self._count,)) for memref in gathered),
             loops.Let(self._kept, ix.index(0), mutable=True),
             self._gather(),
@@ -88,6 +118,20 @@ class ScatterSink:
             *self._started(),
             *self._narrowed(assemble),
         )
+
+    def _assembled_as_met(self) -> Stmts:
+        """Return the epilogue where entries came in order."""
+        self._sorted, self._values, self._kept = self._at, self._entries, self._count
+        assemble = loops.Assemble(
+            self._result.flat,
+            self._result.format,
+            self._extents,
+            self._at,
+            self._entries,
+            self._count,
+            self._kernel.fill,
+        )
+        return (*self._unshifted(), *self._narrowed(assemble))
 
     def _shift(self, level: LevelAccess) -> loops.Expr:
         """What is added to a coordinate while entries are sorted: diagonals may be negative."""
@@ -195,17 +239,19 @@ class ScatterSink:
                 "scattering with an update that is no reduction",
                 hint="use an associative and commutative operation such as + or max",
             )
-        pushed: list[loops.Stmt] = [
-            loops.Push(
-                memref,
-                self._count,
-                ix.add(self._kernel.at(level.expr, state), self._shift(level)),
-            )
-            for memref, level in zip(self._at, self._kernel.space.output.levels, strict=True)
-        ]
-        pushed.append(loops.Push(self._entries, self._count, value))
+        places = (
+            ix.add(self._kernel.at(level.expr, state), self._shift(level))
+            for level in self._kernel.space.output.levels
+        )
+        pushed = [self._added(memref, at) for memref, at in zip(self._at, places, strict=True)]
+        pushed.append(self._added(self._entries, value))
         pushed.append(loops.Assign(self._count, ix.add(self._count, ix.index(1))))
         return tuple(pushed)
+
+    def _added(self, memref: loops.Memref, value: loops.Expr) -> loops.Stmt:
+        if self._room is None:
+            return loops.Push(memref, self._count, value)
+        return loops.Store(memref, (self._count,), value)
 
     def clear(self, state: State) -> Stmts:
         return ()

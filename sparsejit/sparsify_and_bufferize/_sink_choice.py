@@ -1,14 +1,14 @@
 """Which sinks can take the result of an operation under a plan, and why others cannot.
 
 A result with exactly the entries of an operand copies its pattern; one whose elements come in
-order and once is appended; one scattered into row by row goes through a dense workspace, any other
-through a workspace of entries.
+order and once is appended; one scattered into row by row goes through a dense workspace; one whose
+elements come once, and in order under each parent, is counted and placed; any other goes through a
+workspace of entries.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import combinations
 
 from sparsejit.affine import AffineExpr, Dim, dims_of
 from sparsejit.errors import UnsupportedError
@@ -16,10 +16,11 @@ from sparsejit.formats import LevelKind
 from sparsejit.ir.fold import identity_const
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Arg, Binary, Select
-from sparsejit.ir.simplify import simplify_absence
 from sparsejit.sparsify_and_bufferize._append_sink import AppendSink, appended_loops
 from sparsejit.sparsify_and_bufferize._buffers import DenseBuffer, SparseBuffer
+from sparsejit.sparsify_and_bufferize._counting_sink import CountingSink
 from sparsejit.sparsify_and_bufferize._entries_sink import EntriesSink
+from sparsejit.sparsify_and_bufferize._entry_counts import always_stores
 from sparsejit.sparsify_and_bufferize._iteration_graph import LoopOrder
 from sparsejit.sparsify_and_bufferize._kernel import Kernel
 from sparsejit.sparsify_and_bufferize._level_space import Access
@@ -71,11 +72,15 @@ def _scattering(task: Task, order: LoopOrder, destination: SparseBuffer) -> list
     """Return the workspaces for a result whose elements come in any order."""
 
     def scatter(kernel: Kernel) -> Sink:
-        return ScatterSink(kernel, destination, _combination(kernel, order))
+        return ScatterSink(kernel, destination, _combination(kernel, order), order)
 
     if task.options.storage == "runtime":
         return [scatter]
-    return [lambda kernel: WorkspaceSink(*_by_rows(kernel, order, destination)), scatter]
+    return [
+        lambda kernel: WorkspaceSink(*_by_rows(kernel, order, destination)),
+        lambda kernel: CountingSink(kernel, order, destination),
+        scatter,
+    ]
 
 
 def _scatters(kernel: Kernel, order: LoopOrder) -> bool:
@@ -165,7 +170,7 @@ def _pattern_operand(kernel: Kernel) -> int:
         start = kernel.start()
         if kernel.outcome(start.without(frozenset({number}))) is not None:
             continue
-        if _always_stores(kernel, number, others):
+        if always_stores(kernel, number, others):
             return number
     raise UnsupportedError("no operand has exactly the entries of the result")
 
@@ -177,17 +182,3 @@ def _is_stored_alike(access: Access, output: Access) -> bool:
     return access.levels == output.levels[:count] and all(
         level.type.kind is LevelKind.DENSE and isinstance(level.expr, Dim) for level in block
     )
-
-
-def _always_stores(kernel: Kernel, number: int, others: frozenset[int]) -> bool:
-    """Whether the body has a value where ``number`` is present, whichever ``others`` are too."""
-    if kernel.guard == number:
-        return True
-    for count in range(len(others) + 1):
-        for absent in combinations(sorted(others), count):
-            fills = {k: kernel.op.inputs[k].type.fill for k in absent}
-            present = others - frozenset(absent) | {number}
-            partial = simplify_absence(kernel.op.body, kernel.dtypes, fills, present)
-            if kernel.outcome_of(partial) is None or kernel.may_be_nothing(partial):
-                return False
-    return True

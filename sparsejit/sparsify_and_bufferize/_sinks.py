@@ -26,11 +26,15 @@ Stmts = tuple[loops.Stmt, ...]
 class Sink(Protocol):
     """How the loop nest writes a result.
 
-    ``random_access``: elements may be written in any order and more than once.
+    ``random_access``: elements may be written in any order and more than once. ``concurrent``:
+    distinct elements may be written at the same time.
     """
 
     @property
     def random_access(self) -> bool: ...
+
+    @property
+    def concurrent(self) -> bool: ...
 
     @property
     def result(self) -> Buffer:
@@ -91,6 +95,7 @@ class DenseSink:
     """A strided array. A 16-bit float that many iterations add to is kept in 32 bits meanwhile."""
 
     random_access = True
+    concurrent = True
     storage = "dense"
 
     def __init__(self, kernel: Kernel, buffer: DenseBuffer, *, scatters: bool) -> None:

@@ -59,17 +59,19 @@ def sparsify(
     options: StageOptions,
     *,
     updates: bool = False,
+    converts: bool = True,
 ) -> Sparsified:
     """Return the loops of ``op``.
 
     ``destination`` is the buffer of a dense result, or the memrefs that a sparse result will
-    define, or (``updates``) the storage of a sparse tensor whose entries change in place. Raises
-    ``UnsupportedError`` where no way of lowering works, with all reasons.
+    define, or (``updates``) the storage of a sparse tensor whose entries change in place.
+    ``converts`` allows that operands are converted first. Raises ``UnsupportedError`` where no way
+    of lowering works, with all reasons.
     """
     if updates:
         assert isinstance(destination, SparseBuffer)
         op, inputs = _with_destination_as_input(op), (*inputs, destination)
-    task = Task(op, inputs, destination, symbols, options, updates)
+    task = Task(op, inputs, destination, symbols, options, updates, converts)
     reasons: dict[str, UnsupportedError] = {}
     for plan in plans_of(task):
         try:
@@ -144,7 +146,13 @@ def _converted(task: Task, plan: Plan, namer: Namer) -> Sparsified:
         value = conversion.op.result
         target = declare_levels(namer.fresh(f"s{value.name}"), value.type, 64)
         made = sparsify(
-            conversion.op, (inputs[conversion.number],), target, task.symbols, namer, task.options
+            conversion.op,
+            (inputs[conversion.number],),
+            target,
+            task.symbols,
+            namer,
+            task.options,
+            converts=False,
         )
         namer = made.namer
         inputs[conversion.number] = made.result

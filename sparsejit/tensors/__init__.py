@@ -8,7 +8,10 @@ object. ``SparseTensor`` holds any format.
 from sparsejit.tensors._asarray import asarray as asarray
 from sparsejit.tensors._asarray import prune as prune
 from sparsejit.tensors._asarray import to_device as to_device
+from sparsejit.tensors._canonical import canonical_format as canonical_format
 from sparsejit.tensors._concrete import concrete as concrete
+from sparsejit.tensors._convert import drops_fill as drops_fill
+from sparsejit.tensors._convert import fitted as fitted
 from sparsejit.tensors._create import from_coo as from_coo
 from sparsejit.tensors._create import from_dense as from_dense
 from sparsejit.tensors._dtypes import VALUE_TYPES as VALUE_TYPES
@@ -21,7 +24,10 @@ from sparsejit.tensors._ready import ready_of as ready_of
 from sparsejit.tensors._results import Like as Like
 from sparsejit.tensors._results import wrap_result as wrap_result
 from sparsejit.tensors._sparse_tensor import SparseTensor as SparseTensor
+from sparsejit.tensors._sparse_tensor import convert_in_numpy as convert_in_numpy
+from sparsejit.tensors._sparse_tensor import host_tensor as host_tensor
 from sparsejit.tensors._sparse_tensor import install_convert as install_convert
+from sparsejit.tensors._sparse_tensor import trusted_tensor as trusted_tensor
 from sparsejit.tensors._storage import Structure as Structure
 from sparsejit.tensors._storage import buffer_names as buffer_names
 from sparsejit.tensors._storage import join_buffers as join_buffers
@@ -39,10 +45,15 @@ __all__ = [
     "ValuePlan",
     "asarray",
     "buffer_names",
+    "canonical_format",
     "concrete",
+    "convert_in_numpy",
     "describe",
+    "drops_fill",
+    "fitted",
     "from_coo",
     "from_dense",
+    "host_tensor",
     "install_convert",
     "join_buffers",
     "operand_of",
@@ -51,5 +62,6 @@ __all__ = [
     "scipy_index_dtype",
     "split_buffers",
     "to_device",
+    "trusted_tensor",
     "wrap_result",
 ]

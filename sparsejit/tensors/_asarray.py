@@ -48,8 +48,15 @@ def asarray(obj: Any, format: Format | None = None, fill_value: Any = None) -> A
                 "a device array is not converted to a sparse format on the device",
                 hint="convert on the host, then use sj.to_device",
             )
-        chosen = Dense(array.ndim) if format is None else format
-        return from_dense(array, chosen, 0 if fill_value is None else fill_value)
+        fill = 0 if fill_value is None else fill_value
+        tensor = from_dense(array, Dense(array.ndim), fill)
+        if format is None or format.is_dense:
+            return tensor
+        if array.ndim != format.ndim:
+            raise TensorTypeError(
+                f"({format}) has {format.ndim} dimensions, the array {array.ndim}"
+            )
+        return tensor.convert(format)
     tensor = _as_sparse_tensor(obj, operand)
     if fill_value is not None:
         fill = fill_scalar(fill_value, tensor.dtype)

@@ -1,7 +1,7 @@
 """Conversion between formats through coordinates, in NumPy.
 
-In: storage and a format. Out: the same entries in that format. This is the reference; compiled
-conversions replace it through ``install_convert``.
+In: storage and a format. Out: the same entries in that format. Compiled conversions
+(``sparsejit.convert``) do the same where it pays; ``fitted`` gives their results final widths.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from typing import Any
 
 from sparsejit.affine import dims_of
 from sparsejit.formats import Format
+from sparsejit.tensors._assemble import with_index_types
 from sparsejit.tensors._coordinates import entries_of
 from sparsejit.tensors._dense import plain_dense_view, stored_entries, stored_from_dense
 from sparsejit.tensors._dtypes import is_fill
 from sparsejit.tensors._storage import Array, Structure, last_stored
 
-__all__ = ["converted"]
+__all__ = ["converted", "drops_fill", "fitted"]
 
 
 def converted(
@@ -31,13 +32,22 @@ def converted(
         return stored_from_dense(view, fmt, fill)
     entries = entries_of(structure)
     coords, found = entries.coords, values[entries.slots]
-    if _drops_fill(structure.format, fmt):
+    if drops_fill(structure.format, fmt):
         kept = ~is_fill(found, fill)
         coords, found = tuple(column[kept] for column in coords), found[kept]
     return stored_entries(fmt, structure.shape, coords, found, fill)
 
 
-def _drops_fill(source: Format, target: Format) -> bool:
+def fitted(structure: Structure, values: Array, fmt: Format) -> tuple[Structure, Array]:
+    """Return storage made with wide indices as ``fmt`` has it, which differs in widths only.
+
+    Raises ``ValueError`` where a width that ``fmt`` names is too small.
+    """
+    named = Structure(fmt, structure.shape, structure.positions, structure.coordinates)
+    return with_index_types(named), values
+
+
+def drops_fill(source: Format, target: Format) -> bool:
     """Whether a dimension of the innermost dense levels of ``source`` is sparse in ``target``."""
     filled = source.levels[last_stored(source) + 1 :]
     filled_dims = {dim for level in filled for dim in dims_of(level.expr)}

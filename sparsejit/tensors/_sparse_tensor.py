@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SparseTensor",
+    "convert_in_numpy",
     "host_tensor",
     "install_convert",
     "is_device_array",
@@ -253,13 +254,18 @@ def trusted_tensor(structure: Structure, values: Array, fill_value: Any = 0) -> 
     return made
 
 
-def _default_convert(tensor: SparseTensor, format: Format) -> SparseTensor:
+def convert_in_numpy(tensor: SparseTensor, format: Format) -> SparseTensor:
+    """Return ``tensor`` in another format, through coordinates in NumPy.
+
+    It is what ``convert`` does until ``install_convert``. Raises ``ValueError`` where the format
+    cannot hold the entries.
+    """
     host = host_tensor(tensor)
     fill = host.fill_value
     return trusted_tensor(*converted(host.structure, host.values, fill, format), fill)
 
 
-_convert: Convert = _default_convert
+_convert: Convert = convert_in_numpy
 
 
 def install_convert(function: Convert) -> None:

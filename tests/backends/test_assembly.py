@@ -61,7 +61,13 @@ FORMATS = [
     Format("(i, j, k) -> (i : loose_compressed, j : dense, k : loose_compressed)"),
     Format("(i, j) -> (i : compressed, j floordiv 4 : compressed, j mod 4 : structured[1, 4])"),
     Format("(i, j) -> (i : compressed, j : padded[2])"),
-]
+    Format("(i, j, k) -> (i : compressed(nonunique), j : singleton(soa), k : dense)"),
+    Format("(i, j, k) -> (i : compressed(nonunique), j : singleton(soa), k : padded[2])"),
+    Format("(i, j, k) -> (i : dense, j : padded[2], k : compressed)"),
+    Format("(i, j, k) -> (i : dense, j floordiv 4 : dense, j mod 4 : structured[2, 4], "
+           "k : compressed)"),
+    Format("(i, j) -> (i : dense, j floordiv 2 : loose_compressed, j mod 2 : dense)"),
+]  # fmt: skip
 
 
 def _children(
@@ -125,17 +131,18 @@ def check(backend: str, fmt: Format, sizes: tuple[int, ...], entries: Entries) -
 def limits(fmt: Format, entries: Entries) -> Entries:
     """The entries without those that structured and padded levels have no room for."""
     kept: Entries = {}
-    used: dict[tuple[int, ...], int] = {}
+    used: dict[tuple[int, ...], set[int]] = {}
     for crd, value in sorted(entries.items()):
         full = False
         for number, level in enumerate(fmt.levels):
             if level.type.size:
-                full |= used.get(crd[:number], 0) >= level.type.size[0]
+                taken = used.get(crd[:number], set())
+                full |= crd[number] not in taken and len(taken) >= level.type.size[0]
         if full:
             continue
         for number, level in enumerate(fmt.levels):
             if level.type.size:
-                used[crd[:number]] = used.get(crd[:number], 0) + 1
+                used.setdefault(crd[:number], set()).add(crd[number])
         kept[crd] = value
     return kept
 
@@ -164,6 +171,16 @@ def test_storage_by_numba(fmt: Format) -> None:
     entries = {crd: float(number) for number, crd in enumerate(sorted(crds))}
     check("numba", fmt, sizes, limits(fmt, entries))
     check("numba", fmt, sizes, {})
+
+
+@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+def test_storage_by_llvm(fmt: Format) -> None:
+    sizes = fmt.level_sizes((5, 8, 3, 4)[: fmt.ndim])
+    rng = np.random.default_rng(5)
+    crds = {tuple(int(rng.integers(0, size)) for size in sizes) for _ in range(25)}
+    entries = {crd: float(number) for number, crd in enumerate(sorted(crds))}
+    check("llvm", fmt, sizes, limits(fmt, entries))
+    check("llvm", fmt, sizes, {})
 
 
 @pytest.mark.parametrize("backend", sorted(BACKENDS))

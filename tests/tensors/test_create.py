@@ -9,6 +9,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparsejit.convert import converted_by_kernel
 from sparsejit.errors import TensorTypeError
 from sparsejit.formats import (
     BSR,
@@ -47,7 +48,11 @@ def convert_in_numpy(tensor: SparseTensor, fmt: Format) -> SparseTensor:
     )
 
 
-CONVERSIONS = [convert_in_numpy, SparseTensor.convert]
+def convert_by_kernel(tensor: SparseTensor, fmt: Format) -> SparseTensor:
+    return tensor if fmt == tensor.format else converted_by_kernel(tensor, fmt)
+
+
+CONVERSIONS = [convert_in_numpy, convert_by_kernel, SparseTensor.convert]
 
 
 # ---- from_coo

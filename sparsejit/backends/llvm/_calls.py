@@ -21,7 +21,7 @@ from sparsejit.backends.llvm._statements import NO_MEMORY
 from sparsejit.errors import TensorTypeError
 from sparsejit.ir.fold import numpy_dtype
 from sparsejit.ir.loop_walk import all_statements
-from sparsejit.ir.loops import Alloc, Binary, Expr, Lit, LoopFunc, Memref, Var
+from sparsejit.ir.loops import Alloc, Binary, DimOf, Expr, Lit, LoopFunc, Memref, Var
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.types import DType
 
@@ -322,6 +322,9 @@ def _evaluator(expr: Expr, params: dict[str, int]) -> Callable[[Sequence[Any]], 
         case Var(name, _):
             place = params[name]
             return lambda arguments: int(arguments[place])
+        case DimOf(memref, axis):
+            place = params[memref.name]
+            return lambda arguments: int(arguments[place].shape[axis])
         case Lit(const):
             assert isinstance(const.value, int)
             number = const.value

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from sparsejit.formats import LevelKind
+from sparsejit.backends.llvm._expand_single_pass import has_single_pass, single_pass
+from sparsejit.formats import Level, LevelKind
 from sparsejit.ir.loop_writing import (
     Names,
     as_dtype,
@@ -54,6 +55,8 @@ _FALSE = Lit(Const(False, DType.BOOL))
 
 def assembly(stmt: Assemble, names: Names, status: Var) -> list[Stmt]:
     """Return the statements that build the storage; they set ``status`` where it has no room."""
+    if has_single_pass(stmt):
+        return single_pass(stmt, names)
     return _Assembly(stmt, names, status).statements()
 
 
@@ -119,19 +122,23 @@ class _Assembly:
     def _positions(self, number: int, pos: Memref) -> list[Stmt]:
         """Count the children of each parent, add up, and give each entry its slot."""
         stmt, slot, slots = self._stmt, self._slot, self._slots
-        unique = not stmt.format.levels[number].type.nonunique
+        end = number + 1
+        while end < stmt.format.num_levels and _is_singleton(stmt.format.levels[end]):
+            end += 1
+        unique = end < stmt.format.num_levels
         loose = pos.rank == 2
         ends = self._names.array(f"{pos.name}_ends") if loose else pos
-        crd = stmt.coordinates[number]
+        crds = stmt.coordinates[number:end]
         p, e, s, here = self._var("p"), self._var("e"), self._var("p"), self._var("here")
-        count, parent, last = self._var("made"), self._var("parent"), self._var("last")
+        count, parent = self._var("made"), self._var("parent")
+        lasts = [self._var("last") for _ in crds]
         one = as_dtype(int_(1), ends.dtype)
         new = compare(BinaryOp.NE, here, parent)
-        if unique:
+        for crd, last in zip(crds, lasts, strict=True):
             new = compare(BinaryOp.OR, new, compare(BinaryOp.NE, Load(crd, (e,)), last))
         opened: tuple[Stmt, ...] = (
             Assign(parent, here),
-            Assign(last, Load(crd, (e,))),
+            *(Assign(last, Load(crd, (e,))) for crd, last in zip(crds, lasts, strict=True)),
             Store(ends, (plus(here, int_(1)),), one, BinaryOp.ADD),
             Assign(count, plus(count, int_(1))),
         )
@@ -144,7 +151,7 @@ class _Assembly:
             For(p, int_(0), plus(slots, int_(1)), (zero,)),
             Let(count, int_(0), mutable=True),
             Let(parent, int_(-1), mutable=True),
-            Let(last, int_(-1), mutable=True),
+            *(Let(last, int_(-1), mutable=True) for last in lasts),
             For(e, int_(0), stmt.count, visit),
             For(s, int_(0), slots, (_add_before(ends, s),)),
         ]
@@ -184,6 +191,9 @@ class _Assembly:
         entry, at, own = self._var("entry"), self._var("at"), self._var("own")
         same = compare(BinaryOp.EQ, Load(slot, (last,)), parent)
         more = Select(compare(BinaryOp.LT, last, stmt.count), same, _FALSE)
+        repeated = compare(BinaryOp.EQ, Load(crd, (last,)), Load(crd, (_before(last),)))
+        repeats = Select(compare(BinaryOp.GT, last, first), repeated, _FALSE)
+        again = compare(BinaryOp.EQ, Load(crd, (entry,)), at)
         wanted = compare(
             BinaryOp.OR,
             compare(BinaryOp.EQ, free, int_(0)),
@@ -192,8 +202,10 @@ class _Assembly:
         owned = Select(compare(BinaryOp.LT, entry, last), wanted, _FALSE)
         take: tuple[Stmt, ...] = (
             Assign(at, Load(crd, (entry,))),
-            Store(slot, (entry,), own),
-            Assign(entry, plus(entry, int_(1))),
+            While(
+                Select(compare(BinaryOp.LT, entry, last), again, _FALSE),
+                (Store(slot, (entry,), own), Assign(entry, plus(entry, int_(1)))),
+            ),
         )
         fill: tuple[Stmt, ...] = (
             If(owned, take, (Assign(free, plus(free, int_(-1))),)),
@@ -204,8 +216,14 @@ class _Assembly:
         code, _ = FULL[LevelKind.STRUCTURED]
         each: tuple[Stmt, ...] = (
             Let(last, first, mutable=True),
-            While(more, (Assign(last, plus(last, int_(1))),)),
-            Let(free, plus(binary(BinaryOp.SUB, first, last), int_(size)), mutable=True),
+            Let(free, int_(size), mutable=True),
+            While(
+                more,
+                (
+                    If(repeats, (), (Assign(free, _before(free)),)),
+                    Assign(last, plus(last, int_(1))),
+                ),
+            ),
             If(compare(BinaryOp.LT, free, int_(0)), (Assign(self._status, int_(code)),)),
             Let(entry, first, mutable=True),
             Let(at, int_(0), mutable=True),
@@ -225,10 +243,15 @@ class _Assembly:
         s, e, here, at = (self._var(base) for base in ("s", "e", "here", "at"))
         parent, used = self._var("parent"), self._var("used")
         code, _ = FULL[LevelKind.PADDED]
-        again = compare(BinaryOp.EQ, here, parent)
+        crd = stmt.coordinates[number]
+        another = compare(BinaryOp.NE, Load(crd, (e,)), Load(crd, (_before(e),)))
         each: tuple[Stmt, ...] = (
             Let(here, Load(slot, (e,))),
-            Assign(used, Select(again, plus(used, int_(1)), int_(1))),
+            If(
+                compare(BinaryOp.NE, here, parent),
+                (Assign(used, int_(1)),),
+                (If(another, (Assign(used, plus(used, int_(1))),)),),
+            ),
             Assign(parent, here),
             If(
                 compare(BinaryOp.GT, used, int_(size)),
@@ -247,6 +270,14 @@ class _Assembly:
             For(e, int_(0), stmt.count, each),
             Assign(slots, times(slots, int_(size))),
         ]
+
+
+def _is_singleton(level: Level) -> bool:
+    return level.type.kind is LevelKind.SINGLETON
+
+
+def _before(place: Var) -> Expr:
+    return plus(place, int_(-1))
 
 
 def _add_before(ends: Memref, s: Var) -> Stmt:

@@ -6,6 +6,7 @@ names are in ``EXTERNAL``: nothing else may stay undefined, or loading would end
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 from sparsejit.backends.llvm._text import (
@@ -56,6 +57,14 @@ EXTERNAL = frozenset([*_MEMORY, *_MATH, *(f"{name}f" for name in _MATH)])
 # What LLVM itself makes calls of, for loops that copy or fill.
 EXTERNAL |= {"memcpy", "memmove", "memset"}
 
+# Memory that is touched for the first time costs more than all that is done with it then, unless
+# it comes in huge pages. NumPy asks Linux for them from this size on, and so does generated code.
+_HAS_HUGE_PAGES = sys.platform == "linux"
+_HUGE = 1 << 22
+_ADVICE = 14  # MADV_HUGEPAGE
+if _HAS_HUGE_PAGES:
+    EXTERNAL |= {"madvise"}
+
 _PURE = "nounwind willreturn memory(none)"
 
 
@@ -66,8 +75,31 @@ class Functions:
         self.module = module
 
     def malloc(self) -> Callee:
-        """Return ``malloc(size)``."""
-        return self.module.declare("malloc", "ptr", ["i64"])
+        """Return ``malloc(size)``, whose memory comes in huge pages where it is large."""
+        allocate = self.module.declare("malloc", "ptr", ["i64"])
+        if not _HAS_HUGE_PAGES:
+            return allocate
+
+        def body(b: Builder) -> None:
+            memory = b.call(allocate, b.function.params)
+            self._advise(b, memory, b.function.params[0])
+            b.ret(memory)
+
+        return self.define("allocate", "ptr", ["i64"], body, "alwaysinline nounwind")
+
+    def _advise(self, b: Builder, memory: Value, size: Value) -> None:
+        """Ask for huge pages where there is much memory; nothing depends on the answer."""
+        advise = self.module.declare("madvise", "i32", ["ptr", "i64", "i32"])
+        large, small = b.new_block("large"), b.new_block("small")
+        b.branch_if(b.compare("sge", size, integer(_HUGE)), large, small)
+        b.place(large)
+        address = b.cast("ptrtoint", memory, "i64")
+        page = integer(1 << 16)  # of all sizes in use the largest
+        skipped = b.op("urem", b.op("sub", integer(0), address), page)
+        first = b.offset(memory, skipped)
+        b.call(advise, [first, b.op("sub", size, skipped), integer(_ADVICE, "i32")])
+        b.branch(small)
+        b.place(small)
 
     def realloc(self) -> Callee:
         """Return ``realloc(memory, size)``."""
@@ -127,7 +159,10 @@ class Functions:
         memory, room, count, size = b.function.params
         twice, least = b.add(room, room), b.add(count, 16)
         larger = b.select(b.compare("sgt", twice, least), twice, least)
-        made = b.call(self.realloc(), [memory, b.mul(larger, size)])
+        wanted = b.mul(larger, size)
+        made = b.call(self.realloc(), [memory, wanted])
+        if _HAS_HUGE_PAGES:
+            self._advise(b, made, wanted)
         b.ret(b.pair(made, larger))
 
     # ------------------------------------------------------------ 16-bit floats

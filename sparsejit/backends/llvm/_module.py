@@ -67,14 +67,15 @@ class Emitted:
 
 def preallocated(func: LoopFunc) -> tuple[Alloc, ...]:
     """Return the allocations of results that the caller can make: extents known beforehand."""
-    params = {param.name for param in func.params if isinstance(param, Var)}
+    params = {param.name for param in func.params}
     wanted = {memref.name for memref in result_memrefs(func)} - _growable(func)
 
     def is_known(expr: Expr) -> bool:
         parts = list(all_expressions(expr))
-        return all(not isinstance(part, Load | DimOf | Search | Call) for part in parts) and all(
-            part.name in params for part in parts if isinstance(part, Var)
-        )
+        names = [part.name for part in parts if isinstance(part, Var)]
+        names += [part.memref.name for part in parts if isinstance(part, DimOf)]
+        computed = any(isinstance(part, Load | Search | Call) for part in parts)
+        return not computed and params.issuperset(names)
 
     return tuple(
         stmt

@@ -23,6 +23,7 @@ from sparsejit.backends.support.assembly import assemble_dense as assemble_dense
 from sparsejit.backends.support.assembly import assemble_loose as assemble_loose
 from sparsejit.backends.support.assembly import assemble_nonunique as assemble_nonunique
 from sparsejit.backends.support.assembly import assemble_padded as assemble_padded
+from sparsejit.backends.support.assembly import assemble_run as assemble_run
 from sparsejit.backends.support.assembly import assemble_structured as assemble_structured
 from sparsejit.backends.support.assembly import assemble_values as assemble_values
 from sparsejit.backends.support.complex_functions import complex_arccos as complex_arccos
@@ -105,6 +106,7 @@ __all__ = [
     "assemble_loose",
     "assemble_nonunique",
     "assemble_padded",
+    "assemble_run",
     "assemble_structured",
     "assemble_values",
     "bf16_to_f32",

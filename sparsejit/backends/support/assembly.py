@@ -21,6 +21,7 @@ __all__ = [
     "assemble_loose",
     "assemble_nonunique",
     "assemble_padded",
+    "assemble_run",
     "assemble_structured",
     "assemble_values",
 ]
@@ -79,6 +80,34 @@ def assemble_nonunique(slot: Ints, slots: int64, crd: Ints, pos: Array) -> int64
     return int64(slot.size)
 
 
+def assemble_run(slot: Ints, slots: int64, crds: tuple[Ints, ...], pos: Array) -> int64:
+    """Build a compressed level and its singletons: a slot for all coordinates that occur together.
+
+    >>> import numpy as np
+    >>> slot, pos = np.zeros(3, np.int64), np.empty(2, np.int64)
+    >>> rows, columns = np.array([1, 1, 1]), np.array([0, 0, 2])
+    >>> print(assemble_run(slot, np.int64(1), (rows, columns), pos), slot, pos)
+    2 [0 0 1] [0 2]
+    """
+    pos[:] = 0
+    made = int64(0)
+    parent = int64(-1)
+    for entry in range(slot.size):
+        new = slot[entry] != parent
+        if not new:
+            for crd in crds:
+                if crd[entry] != crd[entry - 1]:
+                    new = True
+        if new:
+            parent = slot[entry]
+            pos[parent + 1] += 1
+            made = made + 1
+        slot[entry] = made - 1
+    for parent_slot in range(1, slots + 1):
+        pos[parent_slot] += pos[parent_slot - 1]
+    return made
+
+
 def assemble_loose(slots: int64, pos: Array, bounds: Array) -> None:
     """Write the positions of a compressed level as pairs: begin and end of each parent."""
     for parent in range(slots):
@@ -111,9 +140,11 @@ def assemble_structured(
     first = int64(0)
     for parent in range(slots):
         last = first
+        free = int64(size)
         while last < slot.size and slot[last] == parent:
+            if last == first or crd[last] != crd[last - 1]:
+                free = free - 1
             last += 1
-        free = size - (last - first)
         if free < 0:
             raise ValueError("a block of a structured level has more entries than slots")
         entry = first
@@ -121,8 +152,9 @@ def assemble_structured(
         for own in range(parent * size, parent * size + size):
             if entry < last and (free == 0 or crd[entry] == coordinate):
                 coordinate = crd[entry]
-                slot[entry] = own
-                entry += 1
+                while entry < last and crd[entry] == coordinate:
+                    slot[entry] = own
+                    entry += 1
             else:
                 free = free - 1
             coordinates[own] = coordinate
@@ -140,7 +172,10 @@ def assemble_padded(slot: Ints, slots: int64, crd: Ints, coordinates: Array, siz
     parent = int64(-1)
     used = int64(0)
     for entry in range(slot.size):
-        used = used + 1 if slot[entry] == parent else int64(1)
+        if slot[entry] != parent:
+            used = int64(1)
+        elif crd[entry] != crd[entry - 1]:
+            used = int64(used + 1)
         parent = slot[entry]
         if used > size:
             raise ValueError("a row of a padded level has more entries than slots")

@@ -1,172 +1,35 @@
-declare {i64, i1} @llvm.umul.with.overflow.i64(i64, i64)
-declare ptr @malloc(i64)
-declare void @free(ptr)
 
-define internal i32 @loops(ptr noalias %p0, i64 %p1, ptr noalias %p2, i64 %p3, ptr noalias %p4, i64 %p5, i64 %p6, ptr noalias %p7, i64 %p8, ptr noalias %p9) nounwind {
+define internal i32 @loops(ptr noalias %p0, i64 %p1, ptr noalias %p2, i64 %p3, ptr noalias %p4, i64 %p5, i64 %p6, ptr noalias %p7, i64 %p8, ptr noalias %p9, ptr noalias %p10, ptr noalias %p11, ptr noalias %p12, ptr noalias %p13) nounwind {
 slots:
   %v1 = alloca i32
-  %v12 = alloca ptr
-  store ptr null, ptr %v12, align 8
-  %v23 = alloca ptr
-  store ptr null, ptr %v23, align 8
-  %v34 = alloca ptr
-  store ptr null, ptr %v34, align 8
-  %v45 = alloca ptr
-  store ptr null, ptr %v45, align 8
   br label %body
 body:
-  %v2 = call {i64, i1} @llvm.umul.with.overflow.i64(i64 8, i64 %p8)
-  %v3 = extractvalue {i64, i1} %v2, 0
-  %v4 = extractvalue {i64, i1} %v2, 1
-  %v5 = or i1 false, %v4
-  %v6 = icmp slt i64 %v3, 0
-  %v7 = or i1 %v5, %v6
-  br i1 %v7, label %leave, label %go_on
-leave:
-  store i32 1, ptr %v1, align 4
-  br label %fail
-go_on:
-  %v8 = call ptr @malloc(i64 %v3)
-  %v9 = icmp eq ptr %v8, null
-  %v10 = icmp ne i64 %v3, 0
-  %v11 = and i1 %v9, %v10
-  br i1 %v11, label %leave.1, label %go_on.1
-leave.1:
-  store i32 1, ptr %v1, align 4
-  br label %fail
-go_on.1:
-  store ptr %v8, ptr %v12, align 8
-  %v13 = call {i64, i1} @llvm.umul.with.overflow.i64(i64 8, i64 %p8)
-  %v14 = extractvalue {i64, i1} %v13, 0
-  %v15 = extractvalue {i64, i1} %v13, 1
-  %v16 = or i1 false, %v15
-  %v17 = icmp slt i64 %v14, 0
-  %v18 = or i1 %v16, %v17
-  br i1 %v18, label %leave.2, label %go_on.2
-leave.2:
-  store i32 1, ptr %v1, align 4
-  br label %fail
-go_on.2:
-  %v19 = call ptr @malloc(i64 %v14)
-  %v20 = icmp eq ptr %v19, null
-  %v21 = icmp ne i64 %v14, 0
-  %v22 = and i1 %v20, %v21
-  br i1 %v22, label %leave.3, label %go_on.3
-leave.3:
-  store i32 1, ptr %v1, align 4
-  br label %fail
-go_on.3:
-  store ptr %v19, ptr %v23, align 8
-  %v24 = call {i64, i1} @llvm.umul.with.overflow.i64(i64 8, i64 %p8)
-  %v25 = extractvalue {i64, i1} %v24, 0
-  %v26 = extractvalue {i64, i1} %v24, 1
-  %v27 = or i1 false, %v26
-  %v28 = icmp slt i64 %v25, 0
-  %v29 = or i1 %v27, %v28
-  br i1 %v29, label %leave.4, label %go_on.4
-leave.4:
-  store i32 1, ptr %v1, align 4
-  br label %fail
-go_on.4:
-  %v30 = call ptr @malloc(i64 %v25)
-  %v31 = icmp eq ptr %v30, null
-  %v32 = icmp ne i64 %v25, 0
-  %v33 = and i1 %v31, %v32
-  br i1 %v33, label %leave.5, label %go_on.5
-leave.5:
-  store i32 1, ptr %v1, align 4
-  br label %fail
-go_on.5:
-  store ptr %v30, ptr %v34, align 8
-  %v35 = call {i64, i1} @llvm.umul.with.overflow.i64(i64 8, i64 %p8)
-  %v36 = extractvalue {i64, i1} %v35, 0
-  %v37 = extractvalue {i64, i1} %v35, 1
-  %v38 = or i1 false, %v37
-  %v39 = icmp slt i64 %v36, 0
-  %v40 = or i1 %v38, %v39
-  br i1 %v40, label %leave.6, label %go_on.6
-leave.6:
-  store i32 1, ptr %v1, align 4
-  br label %fail
-go_on.6:
-  %v41 = call ptr @malloc(i64 %v36)
-  %v42 = icmp eq ptr %v41, null
-  %v43 = icmp ne i64 %v36, 0
-  %v44 = and i1 %v42, %v43
-  br i1 %v44, label %leave.7, label %go_on.7
-leave.7:
-  store i32 1, ptr %v1, align 4
-  br label %fail
-go_on.7:
-  store ptr %v41, ptr %v45, align 8
-  %v46 = icmp slt i64 0, %p8
-  br i1 %v46, label %for, label %end
+  %v2 = icmp slt i64 0, %p8
+  br i1 %v2, label %for, label %end
 for:
-  %v47 = phi i64 [ 0, %go_on.7 ], [ %v61, %for ]
-  %v48 = getelementptr inbounds i64, ptr %p7, i64 %v47
-  %v49 = load i64, ptr %v48, align 8
-  %v50 = call i64 @search_s32(ptr %p0, i64 4, i64 1, i64 %p1, i64 %v49)
-  %v51 = getelementptr inbounds i64, ptr %v8, i64 %v47
-  store i64 %v50, ptr %v51, align 8
-  %v52 = call i64 @search_u16_unordered(ptr %p2, i64 2, i64 1, i64 %p3, i64 %v49)
-  %v53 = getelementptr inbounds i64, ptr %v19, i64 %v47
-  store i64 %v52, ptr %v53, align 8
-  %v54 = mul nsw i64 %p6, 8
-  %v55 = call i64 @search_s64(ptr %p4, i64 %v54, i64 1, i64 %p5, i64 %v49)
-  %v56 = getelementptr inbounds i64, ptr %v30, i64 %v47
-  store i64 %v55, ptr %v56, align 8
-  %v57 = getelementptr inbounds i8, ptr %p4, i64 8
-  %v58 = mul nsw i64 %p6, 8
-  %v59 = call i64 @search_s64_unordered(ptr %v57, i64 %v58, i64 1, i64 %p5, i64 %v49)
-  %v60 = getelementptr inbounds i64, ptr %v41, i64 %v47
-  store i64 %v59, ptr %v60, align 8
-  %v61 = add nsw i64 %v47, 1
-  %v62 = icmp slt i64 %v61, %p8
-  br i1 %v62, label %for, label %end
+  %v3 = phi i64 [ 0, %body ], [ %v17, %for ]
+  %v4 = getelementptr inbounds i64, ptr %p7, i64 %v3
+  %v5 = load i64, ptr %v4, align 8
+  %v6 = call i64 @search_s32(ptr %p0, i64 4, i64 1, i64 %p1, i64 %v5)
+  %v7 = getelementptr inbounds i64, ptr %p9, i64 %v3
+  store i64 %v6, ptr %v7, align 8
+  %v8 = call i64 @search_u16_unordered(ptr %p2, i64 2, i64 1, i64 %p3, i64 %v5)
+  %v9 = getelementptr inbounds i64, ptr %p10, i64 %v3
+  store i64 %v8, ptr %v9, align 8
+  %v10 = mul nsw i64 %p6, 8
+  %v11 = call i64 @search_s64(ptr %p4, i64 %v10, i64 1, i64 %p5, i64 %v5)
+  %v12 = getelementptr inbounds i64, ptr %p11, i64 %v3
+  store i64 %v11, ptr %v12, align 8
+  %v13 = getelementptr inbounds i8, ptr %p4, i64 8
+  %v14 = mul nsw i64 %p6, 8
+  %v15 = call i64 @search_s64_unordered(ptr %v13, i64 %v14, i64 1, i64 %p5, i64 %v5)
+  %v16 = getelementptr inbounds i64, ptr %p12, i64 %v3
+  store i64 %v15, ptr %v16, align 8
+  %v17 = add nsw i64 %v3, 1
+  %v18 = icmp slt i64 %v17, %p8
+  br i1 %v18, label %for, label %end
 end:
-  store ptr %v8, ptr %p9, align 8
-  %v63 = getelementptr inbounds i8, ptr %p9, i64 8
-  store ptr %v19, ptr %v63, align 8
-  %v64 = getelementptr inbounds i8, ptr %p9, i64 16
-  store ptr %v30, ptr %v64, align 8
-  %v65 = getelementptr inbounds i8, ptr %p9, i64 24
-  store ptr %v41, ptr %v65, align 8
-  %v66 = getelementptr inbounds i8, ptr %p9, i64 32
-  store ptr %v8, ptr %v66, align 8
-  %v67 = getelementptr inbounds i8, ptr %p9, i64 40
-  store i64 %p8, ptr %v67, align 8
-  %v68 = getelementptr inbounds i8, ptr %p9, i64 48
-  store i64 8, ptr %v68, align 8
-  %v69 = getelementptr inbounds i8, ptr %p9, i64 56
-  store ptr %v19, ptr %v69, align 8
-  %v70 = getelementptr inbounds i8, ptr %p9, i64 64
-  store i64 %p8, ptr %v70, align 8
-  %v71 = getelementptr inbounds i8, ptr %p9, i64 72
-  store i64 8, ptr %v71, align 8
-  %v72 = getelementptr inbounds i8, ptr %p9, i64 80
-  store ptr %v30, ptr %v72, align 8
-  %v73 = getelementptr inbounds i8, ptr %p9, i64 88
-  store i64 %p8, ptr %v73, align 8
-  %v74 = getelementptr inbounds i8, ptr %p9, i64 96
-  store i64 8, ptr %v74, align 8
-  %v75 = getelementptr inbounds i8, ptr %p9, i64 104
-  store ptr %v41, ptr %v75, align 8
-  %v76 = getelementptr inbounds i8, ptr %p9, i64 112
-  store i64 %p8, ptr %v76, align 8
-  %v77 = getelementptr inbounds i8, ptr %p9, i64 120
-  store i64 8, ptr %v77, align 8
   ret i32 0
-fail:
-  %v78 = load ptr, ptr %v12, align 8
-  call void @free(ptr %v78)
-  %v79 = load ptr, ptr %v23, align 8
-  call void @free(ptr %v79)
-  %v80 = load ptr, ptr %v34, align 8
-  call void @free(ptr %v80)
-  %v81 = load ptr, ptr %v45, align 8
-  call void @free(ptr %v81)
-  %v82 = load i32, ptr %v1, align 4
-  ret i32 %v82
 }
 
 define internal i64 @search_s32(ptr %p0, i64 %p1, i64 %p2, i64 %p3, i64 %p4) {
@@ -324,6 +187,22 @@ body:
   %v28 = load ptr, ptr %v27, align 8
   %v29 = load i64, ptr %v28, align 8
   %v30 = getelementptr inbounds i8, ptr %p0, i64 32
-  %v31 = call i32 @loops(ptr %v3, i64 %v6, ptr %v10, i64 %v13, ptr %v17, i64 %v20, i64 %v22, ptr %v26, i64 %v29, ptr %v30)
-  ret i32 %v31
+  %v31 = load ptr, ptr %v30, align 8
+  %v32 = getelementptr inbounds i8, ptr %v31, i64 16
+  %v33 = load ptr, ptr %v32, align 8
+  %v34 = getelementptr inbounds i8, ptr %p0, i64 40
+  %v35 = load ptr, ptr %v34, align 8
+  %v36 = getelementptr inbounds i8, ptr %v35, i64 16
+  %v37 = load ptr, ptr %v36, align 8
+  %v38 = getelementptr inbounds i8, ptr %p0, i64 48
+  %v39 = load ptr, ptr %v38, align 8
+  %v40 = getelementptr inbounds i8, ptr %v39, i64 16
+  %v41 = load ptr, ptr %v40, align 8
+  %v42 = getelementptr inbounds i8, ptr %p0, i64 56
+  %v43 = load ptr, ptr %v42, align 8
+  %v44 = getelementptr inbounds i8, ptr %v43, i64 16
+  %v45 = load ptr, ptr %v44, align 8
+  %v46 = getelementptr inbounds i8, ptr %p0, i64 64
+  %v47 = call i32 @loops(ptr %v3, i64 %v6, ptr %v10, i64 %v13, ptr %v17, i64 %v20, i64 %v22, ptr %v26, i64 %v29, ptr %v33, ptr %v37, ptr %v41, ptr %v45, ptr %v46)
+  ret i32 %v47
 }

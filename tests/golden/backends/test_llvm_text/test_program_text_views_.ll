@@ -1,5 +1,6 @@
 declare {i64, i1} @llvm.umul.with.overflow.i64(i64, i64)
 declare ptr @malloc(i64)
+declare i32 @madvise(ptr, i64, i32)
 declare void @free(ptr)
 
 define internal i32 @loops(ptr noalias %p0, i64 %p1, i64 %p2, ptr noalias %p3, i64 %p4, ptr noalias %p5, ptr noalias %p6) nounwind {
@@ -55,7 +56,7 @@ leave:
   store i32 1, ptr %v1, align 4
   br label %fail
 go_on:
-  %v41 = call ptr @malloc(i64 %v36)
+  %v41 = call ptr @allocate(i64 %v36)
   %v42 = icmp eq ptr %v41, null
   %v43 = icmp ne i64 %v36, 0
   %v44 = and i1 %v42, %v43
@@ -128,7 +129,7 @@ for.3:
   %v86 = icmp slt i64 %v85, %p2
   br i1 %v86, label %for.3, label %end.3
 end.3:
-  %v87 = call ptr @malloc(i64 24)
+  %v87 = call ptr @allocate(i64 24)
   %v88 = icmp eq ptr %v87, null
   br i1 %v88, label %leave.2, label %go_on.2
 leave.2:
@@ -163,6 +164,25 @@ fail:
   call void @free(ptr %v100)
   %v101 = load i32, ptr %v1, align 4
   ret i32 %v101
+}
+
+define internal ptr @allocate(i64 %p0) alwaysinline nounwind {
+slots:
+  br label %body
+body:
+  %v1 = call ptr @malloc(i64 %p0)
+  %v2 = icmp sge i64 %p0, 4194304
+  br i1 %v2, label %large, label %small
+large:
+  %v3 = ptrtoint ptr %v1 to i64
+  %v4 = sub i64 0, %v3
+  %v5 = urem i64 %v4, 65536
+  %v6 = getelementptr inbounds i8, ptr %v1, i64 %v5
+  %v7 = sub i64 %p0, %v5
+  %v8 = call i32 @madvise(ptr %v6, i64 %v7, i32 14)
+  br label %small
+small:
+  ret ptr %v1
 }
 
 define i32 @entry(ptr %p0) nounwind {
