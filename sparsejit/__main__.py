@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 from sparsejit import __version__
 from sparsejit.runtime.probe import (
-    NO_GPU_CODE,
     cuda_obstacles,
     cupy_version,
     package_version,
@@ -40,8 +39,8 @@ def report() -> str:
         "targets",
         "  interpreter: usable",
         f"  cpu: {_cpu_state(versions)}",
-        f"  cuda: {'; '.join([NO_GPU_CODE, *obstacles])}; lower, text and explain work",
-        "  auto: cpu",
+        f"  cuda: {_cuda_state(obstacles)}",
+        f"  auto: {'cpu' if obstacles else 'cuda for operands on the device, else cpu'}",
         *_environment_lines(),
     ]
     return "\n".join(lines)
@@ -55,6 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.parse_args(arguments)
     print(report())
     return 0
+
+
+def _cuda_state(obstacles: Sequence[str]) -> str:
+    return f"{'; '.join(obstacles)}; lower, text and explain work" if obstacles else "usable"
 
 
 def _cpu_state(versions: dict[str, str | None]) -> str:

@@ -42,8 +42,9 @@ class OperandNote:
 class Report:
     """Everything that ``explain_text`` prints.
 
-    ``refused`` says why the function does not run on the target, empty where it does. Times are in
-    seconds, None for what did not happen.
+    ``refused`` says why the function does not run on the target, empty where it does. ``moved`` are
+    the bytes that go to a device, ``placed`` how its kernels reach each array, and what else is
+    known of the transfers. Times are in seconds, None for what did not happen.
     """
 
     func: TensorFunc
@@ -60,6 +61,8 @@ class Report:
     run_seconds: float | None = None
     was_hit: bool | None = None
     counts: tuple[tuple[str, int], ...] = ()
+    moved: int = 0
+    placed: tuple[str, ...] = ()
 
 
 def explain_text(report: Report) -> str:
@@ -231,8 +234,8 @@ def _subject(name: str) -> str:
 
 def _transfers(report: Report) -> Iterator[str]:
     if report.target == "cuda":
-        moved = sum(note.bytes for note in report.operands)
-        yield f"transfers: {report.transfer}, {_bytes(moved)} to the device"
+        yield f"transfers: {report.transfer}, {_bytes(report.moved)} to the device"
+        yield from (f"  {line}" for line in report.placed)
     else:
         yield "transfers: none, the operands stay on the host"
 

@@ -24,6 +24,7 @@ from sparsejit.passes import (
     canonicalize,
     keep_parallel,
     order_reductions,
+    outline_kernels,
     simplify_loops,
     split_reductions,
 )
@@ -97,8 +98,9 @@ def default_pipeline(
     parallelization: str = "any-storage-any-loop",
     ordered_reductions: bool = False,
     stage_options: StageOptions | None = None,
+    for_device: bool = False,
 ) -> Pipeline:
-    """Return the pipeline of every target of this version.
+    """Return the pipeline of a target: ``for_device`` makes kernels of all work on arrays.
 
     ``parallelization`` is one of MLIR's strategies; ``ordered_reductions`` keeps reductions from
     being split, for ``deterministic=True`` and ``reassociate=False``.
@@ -113,6 +115,9 @@ def default_pipeline(
         loop_passes.append(("keep-parallel", chosen))
     if ordered_reductions:
         loop_passes.append(("order-reductions", order_reductions))
+    if for_device:
+        outline = partial(outline_kernels, ordered=ordered_reductions)
+        loop_passes.append(("outline-kernels", outline))
     return Pipeline(
         (("canonicalize", canonicalize),), stage_options or StageOptions(), tuple(loop_passes)
     )

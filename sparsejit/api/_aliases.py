@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -215,16 +216,16 @@ def copies_needed(
     return tuple(sorted(found))
 
 
-def _memory(operand: Operand) -> Iterator[np.ndarray[tuple[int, ...], np.dtype[np.generic]]]:
+def _memory(operand: Operand) -> Iterator[Any]:
     yield from operand.buffers
     if operand.source is not None and operand.source is not operand.buffers[-1]:
         yield operand.source
 
 
-def _overlap(
-    one: np.ndarray[tuple[int, ...], np.dtype[np.generic]],
-    two: np.ndarray[tuple[int, ...], np.dtype[np.generic]],
-) -> bool:
+def _overlap(one: Any, two: Any) -> bool:
+    on_host = [isinstance(array, np.ndarray) for array in (one, two)]
+    if not all(on_host):
+        return not any(on_host) and _spans_meet(one, two)
     if not np.may_share_memory(one, two):
         return False
     # NumPy's stub has the bounds 0 and -1 only; any count of candidates is allowed.
@@ -233,3 +234,18 @@ def _overlap(
         return bool(shares_memory(one, two, max_work=1000))
     except np.exceptions.TooHardError:
         return True
+
+
+def _spans_meet(one: Any, two: Any) -> bool:
+    """Return whether the memory between the ends of two device arrays has a byte in common."""
+    (first, behind_first), (second, behind_second) = _span(one), _span(two)
+    return first < behind_second and second < behind_first
+
+
+def _span(array: Any) -> tuple[int, int]:
+    start = int(array.data.ptr)
+    if not array.size:
+        return start, start
+    steps = [(n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True)]
+    first = start + sum(step for step in steps if step < 0)
+    return first, start + sum(step for step in steps if step > 0) + array.dtype.itemsize

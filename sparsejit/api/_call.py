@@ -91,10 +91,12 @@ def trace_call(
     options: JitOptions,
     pipeline: Pipeline,
     receiver: object = None,
+    on_device: bool = False,
 ) -> Program:
-    """Trace the user's function for this call."""
+    """Trace the user's function for this call; ``on_device``: it may have operands there."""
     start = time.perf_counter()
-    refuse_device_operands(call.operands, call.names)
+    if not on_device:
+        refuse_device_operands(call.operands, call.names)
     specs = [
         argument_spec(operand_name, operand)
         for operand_name, operand in zip(call.names, call.operands, strict=True)

@@ -15,7 +15,6 @@ from sparsejit.ir.scalar import Arg, Binary, Call, Cast, ScalarExpr, Select, Una
 from sparsejit.ir.tensor import Generic, TensorFunc
 from sparsejit.ir.types import DType
 from sparsejit.ir.walk import all_ops
-from sparsejit.runtime.probe import NO_GPU_CODE
 from sparsejit.tensors import Operand
 
 __all__ = ["IntegerRange", "check_output_positions", "integer_ranges", "refuse_device_operands"]
@@ -99,11 +98,11 @@ def _leaf_count(tree: object) -> int:
 
 
 def refuse_device_operands(operands: Sequence[Operand], names: Sequence[str]) -> None:
-    """Raise ``UnsupportedError`` for an operand on a device: no target of this version reads it."""
+    """Raise ``UnsupportedError`` for an operand on a device: the target does not read it."""
     for name, operand in zip(names, operands, strict=True):
         if operand.on_device:
             raise UnsupportedError(
                 f"argument {name!r} lies on the device",
-                hint="pass a copy on the host: .get() of a CuPy array",
-                reasons=(NO_GPU_CODE,),
+                hint='pass a copy on the host (.get() of a CuPy array), or use target="cuda"',
+                reasons=("the target runs on the host",),
             )

@@ -16,6 +16,8 @@ from typing import Any
 
 from sparsejit.api._call import Call, Prepared, described, prepare_call, trace_call
 from sparsejit.api._captures import Captures, read_captures
+from sparsejit.api._cuda import FIXED, CudaKernel
+from sparsejit.api._estimates import Estimate, estimate
 from sparsejit.api._flatten import is_operand
 from sparsejit.api._lowered import Lowered, make_report
 from sparsejit.api._options import JitOptions
@@ -26,16 +28,28 @@ from sparsejit.api._route import MISSED, LastCall, Route, make_route
 from sparsejit.api._routes import Routes, Tally
 from sparsejit.api._run import run_compiled
 from sparsejit.api._signature import Bound, Signature
-from sparsejit.api._target import Target, backend_of, check_num_threads, choose_target, refuse_cuda
+from sparsejit.api._target import (
+    Target,
+    backend_of,
+    check_num_threads,
+    choose_target,
+    decided,
+    refuse_cuda,
+    why_not_cuda,
+)
 from sparsejit.debug import logger
 from sparsejit.errors import TensorTypeError, VerificationError
 from sparsejit.explain import OperandNote, explain_text
 from sparsejit.ir.device_statements import LibraryOp
-from sparsejit.pipeline import StageOptions, default_pipeline
+from sparsejit.pipeline import Pipeline, StageOptions, default_pipeline
+from sparsejit.runtime.opening import open_device
 from sparsejit.tensors import Check, Operand
 from sparsejit.trace import is_tracing
 
 __all__ = ["BoundMethod", "CacheInfo", "CompiledFunction"]
+
+DEVICE_KERNELS = frozenset(op.value for op in LibraryOp if op is not LibraryOp.GEMM)
+"""The kernels that libraries of devices may compute: all that have a sparse operand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +90,8 @@ class CompiledFunction:
         self.py_func = fn
         self.options = options
         self._signature = Signature(fn, options.static_argnames)
-        self._pipeline = default_pipeline(
-            parallelization=options.parallelization,
-            ordered_reductions=options.deterministic or not options.reassociate,
-            stage_options=StageOptions(
-                contractions=None if options.reassociate else (),
-                library_kernels=_host_libraries(options),
-            ),
-        )
+        self._pipeline = _pipeline(options)
+        self._device_pipeline = _pipeline(options, for_device=True)
         self._is_method = False
         self._programs: dict[Hashable, list[Program]] = {}
         self._lock = threading.RLock()
@@ -154,10 +162,7 @@ class CompiledFunction:
         self, call: Call, receiver: object, private: Mapping[int, Prepared] | None = None
     ) -> tuple[Any, Route | None]:
         """Return the result of a call, and the route for calls like it."""
-        target = choose_target(self.options)
-        program, numbers, is_known = self._program(call, receiver, target)
-        if target.name == "cuda":
-            refuse_cuda(program.func)
+        target, program, numbers, is_known = self._placed(call, receiver, is_run=True)
         operands, objects, names = _with_constants(call, program, self.options.check)
         for limit in program.ranges:
             limit.check(objects[limit.number])
@@ -181,9 +186,35 @@ class CompiledFunction:
             self._tally.one_more()
         if not was_hit:  # most functions that compile are called again, but not all
             return result, None
+        if target.name == "cuda" or target.is_open:  # plans and estimates look at each call
+            return result, None
         check = self.options.check
         route = make_route(last, compiled, numbers, operands, objects, check, private or ())
         return result, route
+
+    def _placed(
+        self, call: Call, receiver: object, *, is_run: bool
+    ) -> tuple[Target, Program, list[int], bool]:
+        """Return the target of a call, and what ``_program`` gives for it.
+
+        A call that is run on a device opens it first: ``DeviceError`` says what is missing.
+        """
+        target = choose_target(self.options, call.operands)
+        found = self._program(call, receiver, target)
+        if target.is_open and not why_not_cuda(found[0].func):
+            target = decided(target, self._estimate(call, found[0], found[1]))
+            if target.name == "cuda":
+                found = self._program(call, receiver, target)
+        if is_run and target.name == "cuda":
+            refuse_cuda(found[0].func)
+            open_device()
+        return target, *found
+
+    def _estimate(self, call: Call, program: Program, numbers: list[int]) -> Estimate:
+        buffers = [buffer for operand in call.operands for buffer in operand.buffers]
+        moved = sum(buffer.nbytes for buffer in buffers if not FIXED.is_fixed(buffer))
+        stored = [operand.values.size for operand in call.operands]
+        return estimate(program.func, numbers, stored, moved, self.options.transfer.value)
 
     def _program(
         self, call: Call, receiver: object, target: Target
@@ -197,8 +228,10 @@ class CompiledFunction:
             found = _fitting(self._programs.get(key, ()), call)
             if found is not None:
                 return *found, True
+            on_device = target.name == "cuda"
+            pipeline = self._device_pipeline if on_device else self._pipeline
             program = trace_call(
-                self.py_func, self.__name__, call, self.options, self._pipeline, receiver
+                self.py_func, self.__name__, call, self.options, pipeline, receiver, on_device
             )
             found = _fitting((program,), call)
             if found is None:
@@ -218,10 +251,7 @@ class CompiledFunction:
             if known is not None:
                 return known
             check_num_threads()
-            backend = backend_of(target, self.options)
-            if backend is None:
-                refuse_cuda(program.func)
-            made = program.compile(variant, backend, self.options)
+            made = program.compile(variant, backend_of(target, self.options), self.options)
             self._compiles += 1
             logger.debug("compiled %s in %.1f ms", self.__name__, made.seconds * 1e3)
             return made
@@ -231,13 +261,13 @@ class CompiledFunction:
     def lower(self, /, *args: Any, **kwargs: Any) -> Lowered:
         """Trace and lower for the kinds of these arguments, without running anything."""
         call, receiver = self._call(args, kwargs)
-        target = choose_target(self.options)
-        program, numbers, _ = self._program(call, receiver, target)
+        target, program, numbers, _ = self._placed(call, receiver, is_run=False)
         operands, _, names = _with_constants(call, program, self.options.check)
         variant = program.variant(numbers, operands)
         notes = tuple(map(OperandNote.of, names, operands))
         caller = self if receiver is None else BoundMethod(self, receiver)
-        return Lowered(self, program, variant, target, notes, caller)
+        flat = program.arguments(numbers, operands)
+        return Lowered(self, program, variant, target, notes, caller, flat)
 
     def explain(self, /, *args: Any, **kwargs: Any) -> str:
         """Say what is done for these arguments and why; without arguments, for the last call.
@@ -279,7 +309,9 @@ class CompiledFunction:
 
     def compile_now(self, program: Program, variant: Variant, target: Target) -> None:
         """Make the kernel of a program; see ``Lowered.compile``."""
-        self._compiled(program, variant, target)
+        kernel = self._compiled(program, variant, target).kernel
+        if isinstance(kernel, CudaKernel):
+            kernel.compile()
 
     # ------------------------------------------------------------ as an object of Python
 
@@ -335,6 +367,22 @@ class BoundMethod:
 
     def __repr__(self) -> str:
         return f"<bound {self.__func__!r} of {self.__self__!r}>"
+
+
+def _pipeline(options: JitOptions, for_device: bool = False) -> Pipeline:
+    """Return the pipeline for one function; that for a device knows the library's kernels."""
+    libraries = _host_libraries(options)
+    if for_device:
+        libraries = DEVICE_KERNELS if options.library != "never" else frozenset()
+    return default_pipeline(
+        parallelization=options.parallelization,
+        ordered_reductions=options.deterministic or not options.reassociate,
+        stage_options=StageOptions(
+            contractions=None if options.reassociate else (),
+            library_kernels=libraries,
+        ),
+        for_device=for_device,
+    )
 
 
 def _fitting(programs: Any, call: Call) -> tuple[Program, list[int]] | None:

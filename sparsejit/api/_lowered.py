@@ -6,11 +6,13 @@ says of it, what the reference evaluator computes, and a callable.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from sparsejit.api._cuda import CudaKernel, Transferred, plan_for, planned_transfers
 from sparsejit.api._program import Program, Variant
-from sparsejit.api._target import Target, backend_of, why_not_cuda
+from sparsejit.api._target import Target, backend_of, cuda_backend, why_not_cuda
 from sparsejit.backends.llvm import LlvmBackend
 from sparsejit.debug import TEXT_LEVELS
 from sparsejit.errors import UnsupportedError
@@ -19,7 +21,7 @@ from sparsejit.ir.facts import Fact
 from sparsejit.ir.loop_printing import print_loops
 from sparsejit.ir.loops import LoopFunc
 from sparsejit.ir.printing import print_tensor
-from sparsejit.runtime.probe import NO_GPU_CODE
+from sparsejit.runtime.plan_printing import print_plan
 
 if TYPE_CHECKING:
     from sparsejit.api._function import CompiledFunction
@@ -46,6 +48,7 @@ class Lowered:
         target: Target,
         operands: tuple[OperandNote, ...],
         caller: Callable[..., Any],
+        arguments: Sequence[object] = (),
     ) -> None:
         self._function = function
         self._caller = caller
@@ -53,6 +56,7 @@ class Lowered:
         self._variant = variant
         self._target = target
         self._operands = operands
+        self._arguments = arguments
         self._texts: dict[str, str] = {}
 
     def text(self, level: str) -> str:
@@ -73,9 +77,7 @@ class Lowered:
             case "source":
                 return self._source()
             case "plan":
-                raise UnsupportedError(
-                    f'text("plan") for target {self._target.name!r}', reasons=(self._why_no_plan(),)
-                )
+                return self._plan()
             case "mlir" if "mlir" not in self._stage_texts():
                 from sparsejit.ir.mlir import print_mlir
 
@@ -96,20 +98,29 @@ class Lowered:
 
     def _source(self) -> str:
         backend = backend_of(self._target, self._function.options)
-        if backend is None:
-            raise UnsupportedError('text("source") for target "cuda"', reasons=(NO_GPU_CODE,))
         return backend.emit(self._program.lower(self._variant)).text
 
-    def _why_no_plan(self) -> str:
-        if self._target.name == "cuda":
-            return NO_GPU_CODE
-        return "there is no launch plan without a device: the generated code is called directly"
+    def _plan(self) -> str:
+        if self._target.name != "cuda":
+            why = "there is no launch plan without a device: the generated code is called directly"
+            raise UnsupportedError(f'text("plan") for target {self._target.name!r}', reasons=(why,))
+        return print_plan(plan_for(self._device_kernel(), self._arguments))
+
+    def _device_kernel(self) -> CudaKernel:
+        compiled = self._program.compiled.get(self._variant)
+        if compiled is not None and isinstance(compiled.kernel, CudaKernel):
+            return compiled.kernel
+        backend = cuda_backend(self._function.options)
+        return backend.load(backend.emit(self._program.lower(self._variant)))
 
     def explain(self) -> str:
         """Return what was decided for these operands, and why; nothing is run."""
         report = make_report(
             self._function, self._program, self._variant, self._target, self._operands
         )
+        if self._target.name == "cuda" and not report.refused:
+            kernel = self._device_kernel()
+            report = with_transfers(report, planned_transfers(kernel, self._arguments))
         return explain_text(report)
 
     def reference(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -146,6 +157,8 @@ def make_report(
 ) -> Report:
     """Return the facts for ``explain``."""
     compiled = program.compiled.get(variant)
+    kernel = compiled.kernel if compiled is not None else None
+    transfers = kernel.last if isinstance(kernel, CudaKernel) else Transferred()
     loops = compiled.loops if compiled is not None else program.lower(variant)
     info = function.cache_info()
     return Report(
@@ -153,7 +166,7 @@ def make_report(
         target=target.name,
         target_reason=target.reason,
         engine=target.engine,
-        refused=(why_not_cuda(program.func) or NO_GPU_CODE) if target.name == "cuda" else "",
+        refused=why_not_cuda(program.func) if target.name == "cuda" else "",
         transfer=function.options.transfer.value,
         operands=operands,
         facts=(*program.traced.facts, *loops.facts, *_backend_facts(function, target, loops)),
@@ -163,4 +176,11 @@ def make_report(
         run_seconds=run_seconds,
         was_hit=was_hit,
         counts=(("traces", info.traces), ("compiles", info.compiles), ("hits", info.hits)),
+        moved=transfers.moved,
+        placed=transfers.lines,
     )
+
+
+def with_transfers(report: Report, transfers: Transferred) -> Report:
+    """Return the report with what a plan moves."""
+    return replace(report, moved=transfers.moved, placed=transfers.lines)

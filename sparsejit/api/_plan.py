@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsejit.api._call import Prepared
+from sparsejit.api._cuda import FIXED
 from sparsejit.api._flatten import is_array, like_container
 from sparsejit.api._route import MISSED
 from sparsejit.api._routes import Routes
@@ -145,6 +146,10 @@ def _fixed(given: dict[str, Any], check: Check) -> dict[str, _Fixed]:
 
     values = {name: walk(value) for name, value in given.items()}
     prepared = {id(made): Prepared.of(made, check) for made in memo.values()}
+    for part in prepared.values():
+        for buffer in part.operand.buffers:
+            if isinstance(buffer, np.ndarray):
+                FIXED.fix(buffer)
     return {name: _Fixed(value, prepared) for name, value in values.items()}
 
 

@@ -2,13 +2,14 @@
 
 In: a program, its kernel and the described operands. Out: the object that the user's function
 returns: NumPy arrays, sparse arrays in the caller's kind, NumPy scalars for rank 0, the caller's
-own object where an argument is returned. An exception leaves the caller's arrays as they were.
+own object where an argument is returned. An exception leaves the caller's arrays as they were, or
+names those that a device may have changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from sparsejit.affine import evaluate
 from sparsejit.api._aliases import check_assignable, copies_needed
+from sparsejit.api._cuda import CudaKernel
 from sparsejit.api._memory import TOO_LARGE, out_of_memory
 from sparsejit.api._program import Compiled, Program
 from sparsejit.ir.fold import numpy_dtype
@@ -61,7 +63,10 @@ def _kernel_results(
         operands = list(operands)
         for number in copies_needed(program.aliases, operands, names):
             operands[number] = _copied(operands[number])
-        with _unchanged_on_error([operands[number] for number in assigned]):
+        written = [operands[number] for number in assigned]
+        # A device says itself what may have changed; copies would cost more than its kernels.
+        is_on_device = isinstance(compiled.kernel, CudaKernel)
+        with nullcontext() if is_on_device else _unchanged_on_error(written):
             flat = compiled.kernel(program.arguments(numbers, operands))
         for number in assigned:
             if not operands[number].is_shared:
@@ -72,7 +77,10 @@ def _kernel_results(
 
 def _copied(operand: Operand) -> Operand:
     """Return the operand with buffers of its own."""
-    buffers = tuple(np.array(buffer, order="K") for buffer in operand.buffers)
+    buffers = tuple(
+        np.array(buffer, order="K") if isinstance(buffer, np.ndarray) else buffer.copy()
+        for buffer in operand.buffers
+    )
     return replace(operand, buffers=buffers, source=None)
 
 
@@ -102,10 +110,10 @@ class ResultRecipe:
         program: Program, compiled: Compiled, numbers: Sequence[int], operands: Sequence[Operand]
     ) -> ResultRecipe:
         """Return the recipe for calls with these extents and kinds of operands."""
-        like_scipy = any(operand.kind.startswith("scipy") for operand in operands)
+        like = _like(operands)
         results = compiled.loops.results
         tree = program.traced.result
-        makers = tuple(_maker(result, numbers, like_scipy) for result in results)
+        makers = tuple(_maker(result, numbers, like) for result in results)
         is_array = (
             tree == ResultRef(0)
             and len(results) == 1
@@ -120,14 +128,22 @@ class ResultRecipe:
         return result_tree(self.tree, [make(arrays, objects) for make in self.makers])
 
 
+def _like(operands: Sequence[Operand]) -> Like:
+    """Return which library's sparse class the results have: that of the operands."""
+    kinds = [operand.kind for operand in operands]
+    if "cupyx" in kinds:
+        return "cupyx"
+    return "scipy" if any(kind.startswith("scipy") for kind in kinds) else "native"
+
+
 def _maker(
-    result: Result, numbers: Sequence[int], like_scipy: bool
+    result: Result, numbers: Sequence[int], like: Like
 ) -> Callable[[Iterator[Any], Sequence[object]], Any]:
     match result:
         case DenseResult():
             return lambda flat, _: _array_or_scalar(next(flat))
         case SparseResult():
-            return _sparse_maker(result, numbers, like_scipy)
+            return _sparse_maker(result, numbers, like)
         case ParamResult(index):
             return lambda _, objects: objects[index]
         case _:
@@ -139,7 +155,7 @@ def _array_or_scalar(array: Any) -> Any:
 
 
 def _sparse_maker(
-    result: SparseResult, numbers: Sequence[int], like_scipy: bool
+    result: SparseResult, numbers: Sequence[int], like: Like
 ) -> Callable[[Iterator[Any], Sequence[object]], Any]:
     shape = tuple(evaluate(extent, numbers) for extent in result.shape)
     fmt = result.format
@@ -148,7 +164,6 @@ def _sparse_maker(
     ]
     count = len(result.buffers)
     fill = np.asarray(result.fill.value).astype(numpy_dtype(result.fill.dtype))[()]
-    like: Like = "scipy" if like_scipy else "native"
 
     def make(flat: Iterator[Any], _: Sequence[object]) -> Any:
         buffers = [next(flat) for _ in range(count)]

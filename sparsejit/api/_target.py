@@ -1,36 +1,37 @@
 """The target of a call, and why: which backend runs it, or what keeps it from running.
 
-In: the decorator's options and the environment. Out: a ``Target``. This version has no code
-generator for GPUs, so "auto" is the CPU; "cuda" can be lowered and explained, and calling it says
-what is missing on this machine. On the CPU the backend is LLVM; ``SPARSEJIT_CPU_BACKEND=numba``
-has the generated Python compiled by Numba instead, to compare the two.
+In: the decorator's options, the environment and the operands. Out: a ``Target``. "auto" is cuda
+where an operand lies on a device, or where a device is at hand and the estimated time, transfers
+included, is lower. Without a device "cuda" can be lowered and explained; calling it says what is
+missing on this machine. On the CPU the backend is LLVM; ``SPARSEJIT_CPU_BACKEND=numba`` has the
+generated Python compiled by Numba instead, to compare the two.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NoReturn
 
+from sparsejit.api._cuda import CudaBackend
+from sparsejit.api._estimates import Estimate
 from sparsejit.api._options import JitOptions, wanted_target
 from sparsejit.backends import BACKENDS, Backend
 from sparsejit.backends.llvm import LlvmBackend
-from sparsejit.errors import DeviceError, UnsupportedError
+from sparsejit.errors import UnsupportedError
 from sparsejit.ir.tensor import TensorFunc
 from sparsejit.ir.user_functions import called_by_tensors
-from sparsejit.runtime.probe import (
-    NO_GPU_CODE,
-    cuda_obstacles,
-    cupy_version,
-    package_version,
-    probe_driver,
-)
+from sparsejit.runtime.opening import device_at_hand
+from sparsejit.runtime.plan import Strategy
+from sparsejit.tensors import Operand
 
 __all__ = [
     "Target",
     "backend_of",
     "check_num_threads",
     "choose_target",
+    "cuda_backend",
+    "decided",
     "refuse_cuda",
     "why_not_cuda",
 ]
@@ -40,30 +41,49 @@ __all__ = [
 class Target:
     """``name`` is "cpu", "cuda" or "interpreter"; ``reason`` says who chose it.
 
-    ``engine`` names what makes code run there, in texts.
+    ``engine`` names what makes code run there, in texts. ``is_open``: a device is at hand, and an
+    estimate of each call decides (``decided``).
     """
 
     name: str
     reason: str
     engine: str
+    is_open: bool = False
 
 
-_AUTO_REASON = f'target="auto", and {NO_GPU_CODE}'
+NO_DEVICE = "there is no device with a driver and CuPy"
 _CPU_BACKENDS = {"llvm": "LLVM", "numba": "Numba"}
 
 
-def choose_target(options: JitOptions) -> Target:
+def choose_target(options: JitOptions, operands: Sequence[Operand] = ()) -> Target:
     """Return the target of a call; ``ValueError`` where the environment names none."""
     wanted = wanted_target(options)
     asked_by = "the decorator" if options.target != "auto" else "SPARSEJIT_TARGET"
-    reason = _AUTO_REASON if wanted == "auto" else f"{asked_by} asks for it"
+    reason = f"{asked_by} asks for it"
+    is_open = False
+    if wanted == "auto":
+        on_device = any(operand.on_device for operand in operands)
+        is_open = not on_device and device_at_hand()
+        wanted = "cuda" if on_device else "cpu"
+        why = "an operand lies on the device" if on_device else NO_DEVICE
+        reason = f'target="auto", and {why}'
+    if wanted == "cuda" and not device_at_hand():
+        reason += "; no device is at hand"
     match wanted:
-        case "auto" | "cpu":
-            return Target("cpu", reason, _CPU_BACKENDS[_cpu_backend()])
+        case "cpu":
+            return Target("cpu", reason, _CPU_BACKENDS[_cpu_backend()], is_open)
         case "interpreter":
             return Target(wanted, reason, "Python")
         case _:
             return Target(wanted, reason, "Numba")
+
+
+def decided(target: Target, estimate: Estimate) -> Target:
+    """Return an open target as the estimate of a call decides it."""
+    reason = f'target="auto", and {estimate}'
+    if estimate.device < estimate.cpu:
+        return Target("cuda", reason, "Numba", is_open=True)
+    return Target("cpu", reason, target.engine, is_open=True)
 
 
 def _cpu_backend() -> str:
@@ -75,8 +95,8 @@ def _cpu_backend() -> str:
     return asked
 
 
-def backend_of(target: Target, options: JitOptions) -> Backend | None:
-    """Return the backend of a target, None for cuda."""
+def backend_of(target: Target, options: JitOptions) -> Backend:
+    """Return the backend of a target."""
     match target.name:
         case "interpreter":
             return BACKENDS["interpreter"]
@@ -87,7 +107,13 @@ def backend_of(target: Target, options: JitOptions) -> Backend | None:
 
             return NumbaBackend(reassociate=options.reassociate)
         case _:
-            return None
+            return cuda_backend(options)
+
+
+def cuda_backend(options: JitOptions) -> CudaBackend:
+    """Return the backend for devices."""
+    strategy = Strategy(options.transfer.value)
+    return CudaBackend(strategy, options.deterministic, options.library == "only")
 
 
 def check_num_threads() -> int | None:
@@ -108,12 +134,8 @@ def why_not_cuda(func: TensorFunc) -> str:
     return f"only Numba can compile {names}, for the CPU; explain() says what keeps it from more"
 
 
-def refuse_cuda(func: TensorFunc) -> NoReturn:
-    """Raise what a call with target "cuda" raises: ``DeviceError`` naming all that is missing.
-
-    On a machine where nothing is missing, and for a function that no GPU can run, it is
-    ``UnsupportedError``.
-    """
+def refuse_cuda(func: TensorFunc) -> None:
+    """Raise ``UnsupportedError`` for a function that no GPU can run."""
     never = why_not_cuda(func)
     if never:
         raise UnsupportedError(
@@ -121,9 +143,3 @@ def refuse_cuda(func: TensorFunc) -> NoReturn:
             hint='use target="cpu" or target="auto"',
             reasons=(never,),
         )
-    driver = probe_driver()
-    obstacles = cuda_obstacles(driver, cupy_version(), package_version("numba-cuda"))
-    hint = 'use target="cpu" or target="auto"'
-    if obstacles:
-        raise DeviceError(f'target="cuda" cannot run: {"; ".join(obstacles)}', hint=hint)
-    raise UnsupportedError('target="cuda" cannot run', hint=hint, reasons=(NO_GPU_CODE,))

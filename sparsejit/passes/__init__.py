@@ -9,6 +9,7 @@ from collections.abc import Callable
 from sparsejit.ir.loops import LoopFunc
 from sparsejit.ir.tensor import TensorFunc
 from sparsejit.passes.canonicalize import canonicalize as canonicalize
+from sparsejit.passes.outline_kernels import outline_kernels as outline_kernels
 from sparsejit.passes.parallelization import keep_parallel as keep_parallel
 from sparsejit.passes.parallelization import order_reductions as order_reductions
 from sparsejit.passes.simplify_loops import simplify_loops as simplify_loops
@@ -22,6 +23,7 @@ __all__ = [
     "canonicalize",
     "keep_parallel",
     "order_reductions",
+    "outline_kernels",
     "simplify_loops",
     "split_reductions",
 ]

@@ -13,17 +13,19 @@ import sys
 from dataclasses import dataclass
 
 __all__ = [
-    "NO_GPU_CODE",
+    "OLDEST_DRIVER",
     "DriverReport",
     "cuda_obstacles",
     "cupy_version",
     "package_version",
     "probe_driver",
+    "too_old",
 ]
 
 CUPY_NAMES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 PROBE_SECONDS = 30
-NO_GPU_CODE = "this version of sparsejit generates no GPU code"
+OLDEST_DRIVER = 12000
+"""CuPy 14 asks for a driver of CUDA 12.0 or newer."""
 
 DRIVER_PROBE = """
 import ctypes, json, sys
@@ -98,6 +100,8 @@ def cuda_obstacles(driver: DriverReport, cupy: str | None, numba_cuda: str | Non
     obstacles = []
     if driver.missing:
         obstacles.append(f"no usable CUDA driver ({driver.missing})")
+    elif driver.version < OLDEST_DRIVER:
+        obstacles.append(too_old(driver.version))
     elif not driver.devices:
         obstacles.append("the CUDA driver finds no device")
     extra = "cuda12" if 0 < driver.version < 13000 else "cuda13"
@@ -105,6 +109,20 @@ def cuda_obstacles(driver: DriverReport, cupy: str | None, numba_cuda: str | Non
         if version is None:
             obstacles.append(f'{name} is not installed: pip install "sparsejit[{extra}]"')
     return obstacles
+
+
+def too_old(version: int) -> str:
+    """Say that a driver of this version, as the driver tells it, is too old.
+
+    >>> too_old(11040)
+    'the CUDA driver is too old: it is for CUDA 11.4, and CuPy needs one for 12.0 or newer'
+    """
+    found = f"{version // 1000}.{version % 1000 // 10}"
+    needed = f"{OLDEST_DRIVER // 1000}.{OLDEST_DRIVER % 1000 // 10}"
+    return (
+        f"the CUDA driver is too old: it is for CUDA {found}, and CuPy needs one for {needed} "
+        "or newer"
+    )
 
 
 def package_version(distribution: str) -> str | None:

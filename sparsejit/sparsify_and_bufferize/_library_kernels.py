@@ -272,6 +272,8 @@ def _sparse_times_sparse(
 ) -> Match:
     if len(sparse) != 2:
         raise _NoMatchError("a dense factor and a sparse result")
+    if len(_loops(op, len(op.inputs))) != 2:
+        raise _NoMatchError("a sparse result that is no matrix")
     row, column = _loops(op, len(op.inputs))
     left, right, result = _roles_of_product(op, matrices, (row, _reduction(op), column))
     return Match(LibraryOp.SPGEMM, *_by_rows((left, right), result), (alpha,))
@@ -320,6 +322,8 @@ def _sampled(
         raise _NoMatchError("a sampled product of other than two dense matrices")
     if op.indexing_maps[sample] != op.indexing_maps[out]:
         raise _NoMatchError("the sample does not have the dimensions of the result")
+    if len(_loops(op, out)) != 2:
+        raise _NoMatchError("a sampled result that is no matrix")
     row, column = _loops(op, out)
     left, right, result = _roles_of_product(op, matrices, (row, _reduction(op), column))
     _role(op, sample, (row, column))

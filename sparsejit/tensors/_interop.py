@@ -160,6 +160,8 @@ def _settle_tensor(tensor: SparseTensor, check: Check) -> Settled:
 
 
 def _of_foreign(obj: Any, check: Check) -> Operand:
+    if getattr(type(obj), "lies_on_device", False):
+        return _of_array(obj, "cupy")
     match type(obj).__module__.split(".")[0]:
         case "cupy" if is_device_array(obj) and hasattr(obj, "__cuda_array_interface__"):
             return _of_array(obj, "cupy")

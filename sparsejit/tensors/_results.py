@@ -1,7 +1,7 @@
 """Results: buffers that sparsejit made, as the kind of object that the caller works with.
 
-In: format, shape, buffers in canonical order, fill value. Out: a NumPy array, a SciPy sparse array
-or a ``SparseTensor`` over these buffers; nothing is copied or checked.
+In: format, shape, buffers in canonical order, fill value. Out: a NumPy array, a SciPy sparse array,
+a cupyx matrix or a ``SparseTensor`` over these buffers; nothing is copied or checked.
 """
 
 from __future__ import annotations
@@ -10,13 +10,17 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from sparsejit.formats import Format
+from sparsejit.tensors._device import cupyx_matrix
 from sparsejit.tensors._scipy import build_scipy, class_that_holds
 from sparsejit.tensors._sparse_tensor import is_device_array, trusted_tensor
 from sparsejit.tensors._storage import split_buffers
 
 __all__ = ["Like", "wrap_result"]
 
-Like = Literal["scipy", "native"]
+Like = Literal["scipy", "cupyx", "native"]
+
+_CUPYX = ("csr", "csc", "coo")
+"""The classes of cupyx; they hold floats, complex numbers and bools."""
 
 
 def wrap_result(
@@ -29,8 +33,9 @@ def wrap_result(
     """Return the object for a result whose buffers, in canonical order, sparsejit has made.
 
     A dense format gives the array itself. ``like="scipy"`` gives a SciPy sparse array when the
-    fill value is 0 and a SciPy class can hold format and dtype; everything else is a
-    ``SparseTensor``. Raises ``ValueError`` for a wrong number of buffers.
+    fill value is 0 and a SciPy class can hold format and dtype, ``like="cupyx"`` a cupyx matrix
+    of buffers on the device likewise; everything else is a ``SparseTensor``. Raises
+    ``ValueError`` for a wrong number of buffers.
 
     >>> import numpy as np
     >>> from sparsejit.formats import CSR
@@ -45,4 +50,9 @@ def wrap_result(
         name, _ = class_that_holds(structure, values.dtype, fill_value)
         if name:
             return build_scipy(name, structure, values)
-    return trusted_tensor(structure, values.reshape(-1), fill_value)
+    tensor = trusted_tensor(structure, values.reshape(-1), fill_value)
+    if like == "cupyx" and is_device_array(values) and len(shape) == 2:
+        name, _ = class_that_holds(structure, values.dtype, fill_value)
+        if name in _CUPYX and values.dtype.kind in "bfc":
+            return cupyx_matrix(tensor)
+    return tensor

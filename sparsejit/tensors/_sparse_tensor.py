@@ -40,8 +40,9 @@ Convert = Callable[["SparseTensor", Format], "SparseTensor"]
 
 
 def is_device_array(array: object) -> bool:
-    """Whether ``array`` is a CuPy array (CuPy is not imported to find out)."""
-    return type(array).__module__.split(".")[0] == "cupy"
+    """Whether ``array`` is a CuPy array (CuPy is not imported to find out), or says it is alike."""
+    kind = type(array)
+    return kind.__module__.split(".")[0] == "cupy" or getattr(kind, "lies_on_device", False)
 
 
 class SparseTensor:

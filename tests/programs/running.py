@@ -45,14 +45,14 @@ class Verdict(Enum):
     UNSUPPORTED = "unsupported"
 
 
-def traced_function(program: Program, target: str = "interpreter") -> Any:
-    """Return the program as a decorated function."""
+def traced_function(program: Program, target: str = "interpreter", **options: Any) -> Any:
+    """Return the program as a function decorated with these options."""
     text = source(program)
     scope: dict[str, Any] = {"sj": sj, "np": np, **_FUNCTIONS}
     exec(compile(text, "<program>", "exec"), scope)
     linecache.cache["<program>"] = (len(text), None, text.splitlines(True), "<program>")
     outputs = {number: _format(name) for number, name in program.call.outputs}
-    made = sj.sparse_jit(scope["f"], target=target, output=outputs or None)
+    made = sj.sparse_jit(scope["f"], target=target, output=outputs or None, **options)
     storage = cast(Literal["inline", "runtime"], program.call.storage)
     made._pipeline = default_pipeline(stage_options=StageOptions(storage=storage))
     return made
@@ -105,8 +105,8 @@ def _state(memory: Memory, callers: list[Any]) -> list[Array]:
     return [array.copy() for array in [*memory.bases, *buffers]]
 
 
-def run_program(program: Program, target: str = "interpreter") -> Verdict:
-    """Run and compare; ``AssertionError`` for any difference."""
+def run_program(program: Program, target: str = "interpreter", **options: Any) -> Verdict:
+    """Run with these options and compare; ``AssertionError`` for any difference."""
     wanted_memory = make_memory(program)
     wanted = evaluate_plain(program, wanted_memory)
     memory = make_memory(program)
@@ -117,7 +117,7 @@ def run_program(program: Program, target: str = "interpreter") -> Verdict:
     before = _state(memory, callers)
     values_before = [_dense(value).copy() for value in callers]
     try:
-        got = _called(program, traced_function(program, target), arguments)
+        got = _called(program, traced_function(program, target, **options), arguments)
     except sj.errors.UnsupportedError as error:
         _same_all(_state(memory, callers), before)
         _same_all([_dense(value) for value in callers], values_before)

@@ -1,0 +1,1 @@
+"""Tests of launch plans, of running them, and of the fake device."""
