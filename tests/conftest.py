@@ -61,7 +61,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         "cubin": None
         if importlib.util.find_spec("numba_cuda") and importlib.util.find_spec("cuda")
         else "Numba CUDA is missing (extra `cuda13`)",
-        "gpu": None if importlib.util.find_spec("cupy") else "CuPy is missing (extra `cuda13`)",
+        "gpu": None if _may_have_device() else "CuPy is missing (extra `cuda13`)",
     }
     for marker in ("mlir", "cubin"):
         if missing[marker] and config.getoption(f"--require-{marker}"):
@@ -70,6 +70,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for marker, reason in missing.items():
             if reason and item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _may_have_device() -> bool:
+    return os.environ.get("SPARSEJIT_DEVICE") == "fake" or bool(importlib.util.find_spec("cupy"))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

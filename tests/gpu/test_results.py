@@ -1,0 +1,93 @@
+"""Every kernel x strategy x dtype x index width on the device, beside SciPy and NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+
+import sparsejit as sj
+from tests.gpu.kernels import KERNELS, Kernel
+
+STRATEGIES = ("regular-dma", "pinned-dma", "zero-copy")
+SIZES = (1, 70, 1500)
+TOLERANCES = {"float16": 2e-2, "float32": 1e-4, "complex64": 1e-4}
+
+
+def as_dense(result: Any) -> Any:
+    if sp.issparse(result):
+        return result.toarray()
+    if isinstance(result, sj.SparseTensor):
+        return result.to_numpy()
+    return np.asarray(result)
+
+
+def wide(operand: Any) -> Any:
+    """Return the operand in a type that SciPy computes with: it has no 16-bit floats."""
+    return operand.astype(np.float32) if operand.dtype == np.float16 else operand
+
+
+def check(kernel: Kernel, function: Any, dtype: str, index: type, size: int) -> None:
+    operands = kernel.make(np.dtype(dtype), index, size)
+    expected = as_dense(kernel.expected(*map(wide, operands)))
+    before = [as_dense(wide(operand)).copy() for operand in operands]
+    result = function(*operands)
+    got = as_dense(operands[kernel.updates] if kernel.updates is not None else result)
+    assert got.dtype == (expected.dtype if dtype != "float16" else np.float16)
+    kind = np.result_type(got, np.float32)
+    tolerance = TOLERANCES.get(dtype, 1e-10)
+    assert_allclose(got.astype(kind), expected.astype(kind), rtol=tolerance, atol=tolerance)
+    for number, (operand, old) in enumerate(zip(operands, before, strict=True)):
+        if number != kernel.updates:
+            assert_array_equal(as_dense(wide(operand)), old)
+
+
+@pytest.mark.parametrize("library", ["auto", "never"])
+@pytest.mark.parametrize("transfer", STRATEGIES)
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_results(name: str, transfer: str, library: str) -> None:
+    kernel = KERNELS[name]
+    function = sj.sparse_jit(kernel.function, target="cuda", transfer=transfer, library=library)
+    for dtype in kernel.dtypes:
+        for index in (np.int32, np.int64):
+            for size in SIZES if dtype == "float64" else SIZES[1:2]:
+                check(kernel, function, dtype, index, size)
+
+
+@pytest.mark.parametrize("transfer", STRATEGIES)
+@pytest.mark.parametrize(
+    "fmt", [sj.CSR, sj.CSC, sj.COO(2), sj.BSR(2, 2), sj.DCSR, sj.DIA, sj.ELL(6)], ids=str
+)
+def test_formats(fmt: sj.Format, transfer: str) -> None:
+    rng = np.random.default_rng(8)
+    array = np.where(rng.random((36, 30)) < 0.15, rng.integers(1, 5, (36, 30)), 0.0)
+    array[:, 6:] = 0
+    A, x, X = sj.asarray(array, format=fmt), rng.random(30), rng.random((30, 5))
+    function = sj.sparse_jit(KERNELS["spmv"].function, target="cuda", transfer=transfer)
+    assert_allclose(function(A, x), array @ x, rtol=1e-12)
+    assert_allclose(function(A, X), array @ X, rtol=1e-12)
+
+
+@pytest.mark.parametrize("transfer", STRATEGIES)
+def test_the_same_bits_in_every_run(transfer: str) -> None:
+    kernel = KERNELS["column sums"]
+    function = sj.sparse_jit(kernel.function, target="cuda", transfer=transfer, deterministic=True)
+    (A,) = kernel.make(np.float32, np.int32, 1500)
+    A.data = np.random.default_rng(3).random(A.nnz).astype(np.float32)
+    results = {function(A).tobytes() for _ in range(5)}
+    assert len(results) == 1
+
+
+def test_a_bound_plan() -> None:
+    kernel = KERNELS["spmv"]
+    A, x = kernel.make(np.float64, np.int32, 500)
+    plan = sj.sparse_jit(kernel.function, target="cuda").bind(A=A)
+    for factor in (1.0, 2.0, -3.0):
+        assert_allclose(plan(x=factor * x), A @ (factor * x), rtol=1e-12)
+    B = A.copy()
+    B.data *= 2
+    plan.update(A=B)
+    assert_allclose(plan(x=x), B @ x, rtol=1e-12)
