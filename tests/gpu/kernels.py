@@ -217,10 +217,6 @@ def _system(dtype: Any, index: Any, size: int) -> Operands:
     return laplacian(side, dtype, index), dense(side * side, dtype=dtype)
 
 
-def _as_dense(array: Any) -> Any:
-    return array.toarray() if sp.issparse(array) else array
-
-
 KERNELS: dict[str, Kernel] = {
     "spmv": Kernel(spmv, _spmv, spmv, ALL),
     "spmv update": Kernel(spmv_update, _update, lambda A, x, y: y + A @ x, FLOATS, updates=2),

@@ -19,7 +19,7 @@ TOLERANCES = {"float16": 2e-2, "float32": 1e-4, "complex64": 1e-4}
 
 def as_dense(result: Any) -> Any:
     if sp.issparse(result):
-        return result.toarray()
+        return sp.coo_array(result).toarray()
     if isinstance(result, sj.SparseTensor):
         return result.to_numpy()
     return np.asarray(result)
