@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sparsejit.affine import AffineExpr, Constant, Dim, add, mul
-from sparsejit.errors import Location, TensorValueError, TraceError
+from sparsejit.errors import Location, TraceError
 from sparsejit.formats import Dense, Format
 from sparsejit.ir.tensor import ExtractSlice, InsertSlice, Value
 from sparsejit.ir.types import DType, TensorType
@@ -21,6 +21,7 @@ from sparsejit.trace._emit import Term, accumulate, elementwise_into, fresh
 from sparsejit.trace._extents import counts
 from sparsejit.trace._locations import caller
 from sparsejit.trace._pointwise import Pointwise, cast, of_value, size_of, substituted
+from sparsejit.trace._sealed import READ_ONLY
 from sparsejit.trace._slices import sparse_slice
 from sparsejit.trace._sparse_assignment import entries_stored
 from sparsejit.trace._views import View, whole
@@ -69,7 +70,7 @@ def force_cell(trace: Trace, cell: Cell, format: Format | None = None) -> Value:
             value = computed(trace, content, cell.shape, format, cell.location)
     weak = isinstance(content, Pointwise) and content.weak
     made = of_value(value)
-    cell.content = Pointwise(made.body, made.accesses, made.dtype, weak)
+    cell.computed(Pointwise(made.body, made.accesses, made.dtype, weak))
     return value
 
 
@@ -211,8 +212,9 @@ class Array:
             cell.assigned, cell.location = True, location
             return
         view = self.present_view
-        if not view.is_writable:
-            raise TensorValueError("assignment destination is read-only", location=location)
+        sealed = READ_ONLY if view.is_diagonal else cell.sealed
+        if sealed is not None:
+            raise sealed.error(location)
         is_whole = view.is_whole(cell.shape, trace.extents) and not view.dropped
         dest = base if is_whole else _extract(trace, base, view)
         # A new axis has one coordinate, 0, and no dimension of the destination.

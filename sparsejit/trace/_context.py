@@ -25,6 +25,7 @@ from sparsejit.trace._extents import Extents
 from sparsejit.trace._interface import ArgumentKind, ArgumentSpec, TraceOptions
 from sparsejit.trace._locations import caller, user_place
 from sparsejit.trace._pointwise import Pointwise, of_value
+from sparsejit.trace._sealed import Sealed
 
 if TYPE_CHECKING:
     from sparsejit.trace._array import Array
@@ -72,7 +73,8 @@ class Cell:
 
     ``param`` is the number of the parameter whose object this is, ``assigned`` whether the function
     has written to it. ``immutable``: a scalar, of which Python's ``s += e`` makes a new one.
-    ``location`` is where the content was written down, ``block`` the block that it was made in.
+    ``location`` is where the content was written down, ``block`` the block that it was made in,
+    ``sealed`` why it cannot be assigned where it is dense.
     """
 
     shape: tuple[AffineExpr, ...]
@@ -82,6 +84,11 @@ class Cell:
     immutable: bool = False
     location: Location | None = None
     block: Block | None = None
+    sealed: Sealed | None = None
+
+    def computed(self, content: Pointwise) -> None:
+        """Keep the value that the content has been computed into."""
+        self.content = content
 
 
 _BUFFER = re.compile(r"(.+)_(pos|crd|val)[a-z]*\d*")

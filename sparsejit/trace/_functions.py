@@ -6,7 +6,7 @@ are views; everything else is a new array that is computed when it is needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -22,10 +22,12 @@ from sparsejit.trace._extents import difference
 from sparsejit.trace._locations import caller
 from sparsejit.trace._operands import as_array, shape_text
 from sparsejit.trace._operands import broadcast_to as spread
-from sparsejit.trace._pointwise import cast, constant_of
+from sparsejit.trace._part_views import itself
+from sparsejit.trace._pointwise import cast
 from sparsejit.trace._promotion import dtype_of_numpy
 from sparsejit.trace._reductions import checked_axes
 from sparsejit.trace._refusals import refused
+from sparsejit.trace._sealed import READ_ONLY
 from sparsejit.trace._subscripts import Subscripts, matmul_subscripts
 from sparsejit.trace._symbolic import as_extent
 from sparsejit.trace._ufuncs import apply
@@ -206,10 +208,12 @@ def checked_shape(trace: Trace, shape: Any) -> tuple[AffineExpr, ...]:
 
 
 def broadcast_to(array: Any, shape: Any) -> Any:
-    """``np.broadcast_to``."""
+    """``np.broadcast_to``: cannot be assigned where it is dense."""
     trace, source = _array("broadcast_to", array)
     wanted = checked_shape(trace, shape)
-    return trace.pointwise(spread(trace, source, wanted), wanted)
+    made = trace.pointwise(spread(trace, source, wanted), wanted)
+    made._cell.sealed = READ_ONLY
+    return made
 
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
@@ -264,34 +268,18 @@ def _elementwise(what: str, ufunc: np.ufunc) -> Callable[..., Any]:
 conj = _elementwise("conj", np.conjugate)
 
 
-def _part(what: str) -> Callable[..., Any]:
-    from sparsejit.ir.ops import UnaryOp
-    from sparsejit.trace._pointwise import unary
-
-    op = UnaryOp.REAL if what == "real" else UnaryOp.IMAG
-
-    def function(a: Any) -> Any:
-        trace = require_trace(what)
-
-        def rule(parts: Sequence[Any]) -> Any:
-            (part,) = parts
-            if part.dtype.is_complex:
-                return unary(op, part)
-            return part if what == "real" else constant_of(0, part.dtype)
-
-        return elementwise(trace, rule, (a,))
-
-    return function
-
-
-real = _part("real")
-imag = _part("imag")
+def _conj_method(a: Any) -> Any:
+    """``ndarray.conj``: the array itself where its numbers are real."""
+    _, array = _array("conj", a)
+    return conj(a) if array.element_type.is_complex else itself(array)
 
 
 def astype(a: Any, dtype: Any, **options: Any) -> Any:
-    """``ndarray.astype``: always a new array."""
+    """``ndarray.astype``: a new array, unless ``copy=False`` and it is a dense one of that type."""
     wanted = dtype_of_numpy(dtype)
-    trace = require_trace("astype")
+    trace, array = _array("astype", a)
+    if options.get("copy") is False and array.element_type is wanted:
+        return itself(array)
     return elementwise(trace, lambda parts: cast(parts[0], wanted), (a,))
 
 
@@ -352,8 +340,8 @@ def ones_like(a: Any, dtype: Any = None, *args: Any, **options: Any) -> Any:
 METHODS: dict[str, Callable[..., Any]] = {
     "astype": astype,
     "clip": clip,
-    "conj": conj,
-    "conjugate": conj,
+    "conj": _conj_method,
+    "conjugate": _conj_method,
     "copy": copy,
     "diagonal": diagonal,
     "dot": dot,

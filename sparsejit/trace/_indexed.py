@@ -29,7 +29,7 @@ from sparsejit.trace._index_extents import (
 )
 from sparsejit.trace._locations import caller
 from sparsejit.trace._operands import as_array
-from sparsejit.trace._operators import Operators
+from sparsejit.trace._operators import Operators, UpdateOperators
 from sparsejit.trace._pointwise import Pointwise, substituted, variable, variables_of
 from sparsejit.trace._ufuncs import apply
 
@@ -134,7 +134,7 @@ def _affine(operand: object) -> AffineExpr | None:
     return None
 
 
-class Indexed(_IndexOperators):
+class Indexed(_IndexOperators, UpdateOperators):
     """An expression over index variables: a sum of terms.
 
     ``tree`` is the same expression in one piece, as the user grouped it; None where a term reduces.
@@ -162,36 +162,6 @@ class Indexed(_IndexOperators):
         if self.origin is None:
             return indexed_operator(self._trace, ufunc, (self, other))
         return Update(self, ufunc, other)
-
-    def __iadd__(self, other: Any) -> Any:
-        return self._updated(np.add, other)
-
-    def __isub__(self, other: Any) -> Any:
-        return self._updated(np.subtract, other)
-
-    def __imul__(self, other: Any) -> Any:
-        return self._updated(np.multiply, other)
-
-    def __itruediv__(self, other: Any) -> Any:
-        return self._updated(np.true_divide, other)
-
-    def __ifloordiv__(self, other: Any) -> Any:
-        return self._updated(np.floor_divide, other)
-
-    def __imod__(self, other: Any) -> Any:
-        return self._updated(np.remainder, other)
-
-    def __ipow__(self, other: Any) -> Any:
-        return self._updated(np.power, other)
-
-    def __iand__(self, other: Any) -> Any:
-        return self._updated(np.bitwise_and, other)
-
-    def __ior__(self, other: Any) -> Any:
-        return self._updated(np.bitwise_or, other)
-
-    def __ixor__(self, other: Any) -> Any:
-        return self._updated(np.bitwise_xor, other)
 
 
 class Update(Indexed):

@@ -29,6 +29,7 @@ from sparsejit.trace._linear_algebra import UFUNCS as LINEAR_UFUNCS
 from sparsejit.trace._locations import caller
 from sparsejit.trace._numpy_reductions import REDUCTIONS
 from sparsejit.trace._operands import as_array
+from sparsejit.trace._part_views import imag, real
 from sparsejit.trace._parts import FUNCTIONS as PARTS
 from sparsejit.trace._predicates import FUNCTIONS as PREDICATES
 from sparsejit.trace._predicates import UFUNCS as PREDICATE_UFUNCS
@@ -268,13 +269,13 @@ _OWN: dict[str, Callable[..., Any]] = {
     "empty_like": functions.zeros_like,
     "expand_dims": functions.expand_dims,
     "full_like": functions.full_like,
-    "imag": functions.imag,
+    "imag": imag,
     "inner": functions.inner,
     "may_share_memory": lambda a, b, max_work=None: a is b,
     "moveaxis": functions.moveaxis,
     "ndim": lambda a: a.ndim,
     "ones_like": functions.ones_like,
-    "real": functions.real,
+    "real": real,
     "shape": lambda a: a.shape,
     "size": lambda a, axis=None: a.size if axis is None else a.shape[axis],
     "squeeze": functions.squeeze,

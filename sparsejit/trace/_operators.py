@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Operators"]
+__all__ = ["Operators", "UpdateOperators"]
 
 
 class Operators:
@@ -133,3 +133,49 @@ class Operators:
 
     def __ne__(self, other: object) -> Any:
         return self._operate(np.not_equal, self, other)
+
+
+class UpdateOperators:
+    """Python's ``+=`` and its kin; ``_updated`` says what such an update does."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _updated(self, ufunc: np.ufunc, other: Any) -> Any:
+        """Return what ``self op= other`` makes of the name on the left."""
+
+    def __iadd__(self, other: Any) -> Any:
+        return self._updated(np.add, other)
+
+    def __isub__(self, other: Any) -> Any:
+        return self._updated(np.subtract, other)
+
+    def __imul__(self, other: Any) -> Any:
+        return self._updated(np.multiply, other)
+
+    def __itruediv__(self, other: Any) -> Any:
+        return self._updated(np.true_divide, other)
+
+    def __ifloordiv__(self, other: Any) -> Any:
+        return self._updated(np.floor_divide, other)
+
+    def __imod__(self, other: Any) -> Any:
+        return self._updated(np.remainder, other)
+
+    def __ipow__(self, other: Any) -> Any:
+        return self._updated(np.power, other)
+
+    def __iand__(self, other: Any) -> Any:
+        return self._updated(np.bitwise_and, other)
+
+    def __ior__(self, other: Any) -> Any:
+        return self._updated(np.bitwise_or, other)
+
+    def __ixor__(self, other: Any) -> Any:
+        return self._updated(np.bitwise_xor, other)
+
+    def __ilshift__(self, other: Any) -> Any:
+        return self._updated(np.left_shift, other)
+
+    def __irshift__(self, other: Any) -> Any:
+        return self._updated(np.right_shift, other)

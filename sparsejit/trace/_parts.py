@@ -46,7 +46,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
             reasons=("a value as an index is not built",),
         )
     if found.ndim == 0:
-        return array[along(len(array.extents), place, int(found))]
+        return METHODS["copy"](array[along(len(array.extents), place, int(found))])
     runs = _runs(found.tolist())
     if found.ndim > 1 or len(runs) > _MOST_PARTS:
         raise UnsupportedError(
@@ -213,6 +213,11 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
     trace = require_trace("broadcast_arrays")
     arrays = [as_array(trace, array) for array in args]
     _, shape = broadcast(trace, arrays)
+    if all(
+        len(array.extents) == len(shape) and all(map(trace.extents.same, array.extents, shape))
+        for array in arrays
+    ):
+        return tuple(arrays)
     wide = tuple(symbolic(trace, extent) for extent in shape)
     return tuple(broadcast_to(array, wide) for array in arrays)
 

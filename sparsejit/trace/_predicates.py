@@ -16,11 +16,12 @@ from sparsejit.ir.fold import numpy_dtype
 from sparsejit.trace._array import Array
 from sparsejit.trace._assignment import assign_value
 from sparsejit.trace._context import Trace, require_trace
-from sparsejit.trace._elementwise import where
+from sparsejit.trace._elementwise import elementwise, where
 from sparsejit.trace._extents import difference
-from sparsejit.trace._functions import METHODS, astype, imag, real, zeros_like
+from sparsejit.trace._functions import METHODS, astype, zeros_like
 from sparsejit.trace._locations import caller
 from sparsejit.trace._operands import as_array
+from sparsejit.trace._part_views import complex_of, imag, real
 
 __all__ = ["FUNCTIONS"]
 
@@ -91,15 +92,22 @@ def array_equiv(a1: Any, a2: Any) -> Any:
 # ---------------------------------------------------------------- numbers
 
 
+def _complex(re: Array, im: Array) -> Any:
+    return elementwise(re._trace, lambda parts: complex_of(*parts), (re, im))
+
+
 def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:
-    """``np.nan_to_num``; always a new array."""
+    """``np.nan_to_num``; in place where ``copy`` is false."""
     array = _array("nan_to_num", x)
+    if not copy:
+        made = nan_to_num(array, True, nan, posinf, neginf)
+        assign_value(array._trace, array, made, None, caller())
+        return array
     if array.element_type.is_complex:
-        parts = (nan_to_num(part, copy, nan, posinf, neginf) for part in (real(x), imag(x)))
-        re, im = parts
-        return re + im * array.dtype.type(1j)
+        parts = (nan_to_num(part, True, nan, posinf, neginf) for part in (real(x), imag(x)))
+        return _complex(*parts)
     if not array.element_type.is_float:
         return METHODS["copy"](array)
     limits = np.finfo(np.float32 if array.dtype.name == "bfloat16" else array.dtype)
@@ -122,8 +130,7 @@ def round_(a: Any, decimals: int = 0, out: Any = None) -> Any:
         raise UnsupportedError("round with out= is not built", location=caller())
     array = _array("round", a)
     if array.element_type.is_complex and decimals:
-        re, im = (round_(part, decimals) for part in (real(a), imag(a)))
-        return re + im * array.dtype.type(1j)
+        return _complex(*(round_(part, decimals) for part in (real(a), imag(a))))
     if array.element_type.is_integer and decimals >= 0:
         return METHODS["copy"](array)
     if decimals == 0:

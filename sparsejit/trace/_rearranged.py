@@ -84,7 +84,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
 
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     """``np.roll``: what leaves at one end comes in at the other; shifts known while tracing."""
-    array = array_of("roll", a)
+    array = METHODS["copy"](array_of("roll", a))
     if axis is None:
         return reshape(roll(ravel(array), shift, 0), *array.shape)
     shifts = shift if isinstance(shift, tuple | list) else (shift,)
@@ -133,12 +133,8 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     shape = array.shape
     # Copies of the whole, then the elements of one place beside each other: sparse arrays stay so.
     wide = broadcast_to(expand_dims(array, place), (*shape[:place], int(repeats), *shape[place:]))
-    return reshape(
-        moveaxis(wide, place, place + 1),
-        *shape[:place],
-        shape[place] * int(repeats),
-        *shape[place + 1 :],
-    )
+    whole = (*shape[:place], shape[place] * int(repeats), *shape[place + 1 :])
+    return METHODS["copy"](reshape(moveaxis(wide, place, place + 1), *whole))
 
 
 def tile(A: Any, reps: Any) -> Any:

@@ -23,7 +23,9 @@ from sparsejit.trace._emit import Term
 from sparsejit.trace._functions import METHODS
 from sparsejit.trace._locations import caller
 from sparsejit.trace._operands import as_array, shape_text
+from sparsejit.trace._part_views import is_strided
 from sparsejit.trace._pointwise import Pointwise, of_value
+from sparsejit.trace._sealed import LAYOUT
 from sparsejit.trace._slices import coordinate_format, is_plain
 from sparsejit.trace._symbolic import as_extent
 
@@ -65,6 +67,7 @@ class _ReshapedCell(Cell):
         self.immutable = False
         self.location = location
         self.block = base._trace.block_of(base._cell)
+        self.sealed = None if is_contiguous(base) else LAYOUT
 
     @property
     def content(self) -> Pointwise:
@@ -86,6 +89,14 @@ class _ReshapedCell(Cell):
         back = reshape_value(base._trace, view.value, shape, None, caller())
         base.store([Term(of_value(back))], dict(enumerate(shape)), True, caller())
         self._of, self._made = force_cell(base._trace, base._cell), new
+
+
+def is_contiguous(array: Array) -> bool:
+    """Return whether the elements of a dense array follow each other in row-major order.
+
+    Operands and computed arrays are taken to do so.
+    """
+    return array.present_view.is_contiguous(array._cell.shape, array._trace.extents)
 
 
 def reshaped(trace: Trace, array: Array, shape: tuple[AffineExpr, ...]) -> Array:
@@ -215,8 +226,14 @@ def reshape(a: Any, *shape: Any, order: str = "C", copy: Any = None) -> Any:
 
 
 def ravel(a: Any, order: str = "C") -> Any:
-    """``np.ravel``: all elements in one dimension."""
-    return reshape(a, -1, order=order)
+    """``np.ravel``: all elements in one dimension, a copy where they do not follow each other."""
+    array: Any = as_array(require_trace("ravel"), a)
+    if order == "F":
+        return ravel(array.T)
+    flat = reshape(array, -1, order=order)
+    if array.is_dense and (is_strided(array) or not is_contiguous(array)):
+        return METHODS["copy"](flat)
+    return flat
 
 
 def _flatten(a: Any, order: str = "C") -> Any:

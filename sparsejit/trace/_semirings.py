@@ -24,8 +24,10 @@ from sparsejit.trace._entries import nothing_of, sparse_accesses, stored_at
 from sparsejit.trace._fold import Fold, fold_fresh
 from sparsejit.trace._locations import caller
 from sparsejit.trace._operands import as_array
+from sparsejit.trace._part_views import will_be_dense
 from sparsejit.trace._pointwise import Pointwise, binary, cast, constant_of, select
 from sparsejit.trace._promotion import result_dtype
+from sparsejit.trace._sealed import VIEW_OF_SUM
 from sparsejit.trace._subscripts import Subscripts, parse_subscripts
 from sparsejit.trace._ufuncs import as_bool
 
@@ -83,9 +85,13 @@ def einsum(subscripts: str, *operands: Any, semiring: str | None = None) -> Any:
     trace = require_trace("einsum")
     arrays = [as_array(trace, operand) for operand in operands]
     read = parse_subscripts(subscripts, [len(array.extents) for array in arrays])
-    return (
-        contract(trace, arrays, read) if semiring is None else _over(trace, arrays, read, semiring)
-    )
+    if semiring is not None:
+        return _over(trace, arrays, read, semiring)
+    made = contract(trace, arrays, read)
+    sums_nothing = len(arrays) == 1 and set(read.inputs[0]) == set(read.output)
+    if sums_nothing and will_be_dense(arrays[0]):
+        made._cell.sealed = VIEW_OF_SUM
+    return made
 
 
 def _over(trace: Trace, arrays: Sequence[Array], subscripts: Subscripts, name: str) -> Array:

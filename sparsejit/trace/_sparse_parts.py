@@ -40,7 +40,7 @@ __all__ = ["is_part", "of_whole"]
 def is_part(array: Array) -> bool:
     """Whether ``array`` is a part of a sparse tensor, which may be assigned."""
     view = array._view
-    if view is None or array.is_dense or not view.is_writable:
+    if view is None or array.is_dense or view.is_diagonal:
         return False
     is_whole = view.is_whole(array._cell.shape, array._trace.extents) and not view.dropped
     return not is_whole or any(len(dims) != 1 for dims in view.axes)

@@ -18,10 +18,11 @@ from sparsejit.ir.types import DType
 from sparsejit.trace._array import Array
 from sparsejit.trace._context import Trace, require_trace
 from sparsejit.trace._elementwise import where, where_stored
-from sparsejit.trace._functions import METHODS, astype, broadcast_to, full_like, real
+from sparsejit.trace._functions import METHODS, astype, broadcast_to, full_like
 from sparsejit.trace._locations import caller
 from sparsejit.trace._numpy_reductions import refuse_out
 from sparsejit.trace._operands import as_array, shape_text
+from sparsejit.trace._part_views import real
 from sparsejit.trace._pointwise import Pointwise
 from sparsejit.trace._reductions import checked_axes, mean_dtype, product_of
 

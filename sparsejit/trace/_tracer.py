@@ -15,6 +15,7 @@ import numpy as np
 
 from sparsejit.errors import TraceError
 from sparsejit.ir.fold import numpy_dtype
+from sparsejit.ir.ops import UnaryOp
 from sparsejit.trace import _functions as functions
 from sparsejit.trace._array import Array
 from sparsejit.trace._assignment import assign_value
@@ -32,8 +33,9 @@ from sparsejit.trace._indexing import (
 from sparsejit.trace._locations import caller
 from sparsejit.trace._masks import MaskedElements, assign_masked, mask_of, updated
 from sparsejit.trace._numpy import call_function, call_ufunc
-from sparsejit.trace._operators import Operators
+from sparsejit.trace._operators import Operators, UpdateOperators
 from sparsejit.trace._outputs import start_output
+from sparsejit.trace._part_views import assign_part, imag, real
 from sparsejit.trace._parts import taken
 from sparsejit.trace._pointwise import Pointwise
 from sparsejit.trace._refusals import ATTRIBUTES, refused
@@ -53,7 +55,7 @@ _UNKNOWN = "the value of a traced array is not known while tracing"
 _VALUE = "keep it an array, of rank 0 too; make it a number outside of the traced function"
 
 
-class ArrayTracer(Operators, Array):
+class ArrayTracer(Operators, UpdateOperators, Array):
     """A traced array: used like a NumPy array, it records what is computed."""
 
     __slots__ = ()
@@ -125,13 +127,23 @@ class ArrayTracer(Operators, Array):
 
     @property
     def real(self) -> Any:
-        """The real part."""
-        return functions.real(self)
+        """The real part: a view where the array is dense."""
+        return real(self)
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self._trace.count_step()
+        assign_part(self, UnaryOp.REAL, value)
 
     @property
     def imag(self) -> Any:
-        """The imaginary part."""
-        return functions.imag(self)
+        """The imaginary part: a view where the array is dense."""
+        return imag(self)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        self._trace.count_step()
+        assign_part(self, UnaryOp.IMAG, value)
 
     def __len__(self) -> int:
         check_alive(self._trace, "a traced array")
@@ -206,7 +218,7 @@ class ArrayTracer(Operators, Array):
         target = self if whole else self.viewed(view)
         assign_value(self._trace, target, value, None, caller())
 
-    def _update(self, ufunc: np.ufunc, other: Any) -> Any:
+    def _updated(self, ufunc: np.ufunc, other: Any) -> Any:
         """Do ``self op= other``: in place for arrays; of a scalar Python makes a new one."""
         if isinstance(other, Index | Indexed):
             match self._inplace:
@@ -244,42 +256,6 @@ class ArrayTracer(Operators, Array):
         if before is not None and len(before) == 3:
             self._inplace = (*before, ufunc, operand)
         return self
-
-    def __iadd__(self, other: Any) -> Any:
-        return self._update(np.add, other)
-
-    def __isub__(self, other: Any) -> Any:
-        return self._update(np.subtract, other)
-
-    def __imul__(self, other: Any) -> Any:
-        return self._update(np.multiply, other)
-
-    def __itruediv__(self, other: Any) -> Any:
-        return self._update(np.true_divide, other)
-
-    def __ifloordiv__(self, other: Any) -> Any:
-        return self._update(np.floor_divide, other)
-
-    def __imod__(self, other: Any) -> Any:
-        return self._update(np.remainder, other)
-
-    def __ipow__(self, other: Any) -> Any:
-        return self._update(np.power, other)
-
-    def __iand__(self, other: Any) -> Any:
-        return self._update(np.bitwise_and, other)
-
-    def __ior__(self, other: Any) -> Any:
-        return self._update(np.bitwise_or, other)
-
-    def __ixor__(self, other: Any) -> Any:
-        return self._update(np.bitwise_xor, other)
-
-    def __ilshift__(self, other: Any) -> Any:
-        return self._update(np.left_shift, other)
-
-    def __irshift__(self, other: Any) -> Any:
-        return self._update(np.right_shift, other)
 
     # ------------------------------------------------------------ NumPy's protocols
 

@@ -33,11 +33,12 @@ class View:
 
     ``axes[r]`` are the base's dimensions that dimension ``r`` of the view runs along: one, several
     for a diagonal, none for a new dimension of extent 1. Dimensions of the base that are in no
-    place have size 1.
+    place have size 1. ``is_diagonal``: the view is one, or a part of one.
     """
 
     picked: tuple[Picked, ...]
     axes: tuple[tuple[int, ...], ...]
+    is_diagonal: bool = False
 
     @property
     def shape(self) -> tuple[AffineExpr, ...]:
@@ -48,11 +49,6 @@ class View:
     def dropped(self) -> tuple[int, ...]:
         """The dimensions of the base that the view does not have."""
         return tuple(d for d in range(len(self.picked)) if self.place(d) is None)
-
-    @property
-    def is_writable(self) -> bool:
-        """Whether the view may be assigned; a diagonal may not, as in NumPy."""
-        return all(len(dims) <= 1 for dims in self.axes)
 
     def place(self, dim: int) -> int | None:
         """Return the dimension of the view that runs along dimension ``dim`` of the base."""
@@ -83,7 +79,21 @@ class View:
         """Return the view of a diagonal, its dimension last; both dimensions have one extent."""
         merged = self.axes[first] + self.axes[second]
         rest = [dims for r, dims in enumerate(self.axes) if r not in (first, second)]
-        return replace(self, axes=(*rest, merged))
+        return replace(self, axes=(*rest, merged), is_diagonal=True)
+
+    def is_contiguous(self, shape: Sequence[AffineExpr], extents: Extents) -> bool:
+        """Return whether the elements follow each other in a base of ``shape`` in row-major order.
+
+        Dimensions of extent 1 are where they like; of the others only the first may be a part.
+        """
+        wide = [d for d, part in enumerate(self.picked) if not extents.is_one(part.size)]
+        if [dims[0] for dims in self.axes if dims and dims[0] in wide] != wide:
+            return False
+        if self.is_diagonal or any(self.picked[d].stride != 1 for d in wide):
+            return False
+        # What comes before the first of them is one element, what comes behind is all there is.
+        behind = range(wide[0] + 1, len(shape)) if wide else range(0)
+        return all(extents.same(self.picked[d].size, shape[d]) for d in behind)
 
     def is_whole(self, shape: Sequence[AffineExpr], extents: Extents) -> bool:
         """Return whether every element of a base of ``shape`` is in the view."""
