@@ -39,6 +39,8 @@ def content_of(trace: Trace, cell: Cell) -> Pointwise:
     """
     outside = bool(cell.shape) and trace.block.repeats_inside(trace.block_of(cell))
     content = cell.content
+    if trace.elements and not cell.shape and isinstance(content, Pointwise):
+        return content
     if not isinstance(content, Pointwise) or _should_be_computed(content, outside):
         force_cell(trace, cell)
     assert isinstance(cell.content, Pointwise)

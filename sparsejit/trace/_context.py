@@ -114,6 +114,7 @@ class Trace:
         self.captured: list[object] = []
         self.facts: list[Fact] = []
         self.alive = True
+        self.elements = False
         self._make_array = make_array
         self._numbers = 0
         self._indices = _FIRST_INDEX
@@ -179,6 +180,15 @@ class Trace:
                 hint="carry it: give it to the loop as an initial value, and return it",
                 location=caller(),
             )
+
+    @contextmanager
+    def of_elements(self) -> Iterator[None]:
+        """Let arrays of rank 0 be elements over index variables: they are never computed alone."""
+        before, self.elements = self.elements, True
+        try:
+            yield
+        finally:
+            self.elements = before
 
     # ------------------------------------------------------------ parameters
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from sparsejit.trace._locations import caller
 from sparsejit.trace._operands import as_array
 from sparsejit.trace._operators import Operators, UpdateOperators
 from sparsejit.trace._pointwise import Pointwise, substituted, variable, variables_of
-from sparsejit.trace._ufuncs import apply
+from sparsejit.trace._ufuncs import apply, is_elementwise
 
 __all__ = ["Index", "Indexed", "IndexedTerm", "Update", "as_indexed", "combined", "computed"]
 
@@ -58,6 +59,11 @@ class IndexedTerm:
         return tuple(v for v in variables_of(self.part) if v not in self.over)
 
 
+def _elements() -> Any:
+    """Return the functions of elements: they are built on those of arrays, which know indices."""
+    return import_module("sparsejit.trace._element_functions")
+
+
 class _IndexOperators(Operators):
     __slots__ = ()
     _trace: Trace
@@ -66,16 +72,36 @@ class _IndexOperators(Operators):
         return indexed_operator(self._trace, ufunc, operands)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if method != "__call__" or kwargs:
+        if method != "__call__" or not kwargs.keys() <= {"dtype", "casting"}:
+            words = "".join(f" with {key}=" for key in kwargs)
+            call = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
             raise TraceError(
-                f"np.{ufunc.__name__}.{method} of an indexed expression is not built",
+                f"np.{call}{words} of an indexed expression is not built",
                 hint="use sj.sum, sj.min, ... with over=",
                 location=caller(),
             )
+        if kwargs or not is_elementwise(ufunc):
+            return _elements().of_elements_ufunc(self._trace, ufunc, inputs, kwargs)
         return indexed_operator(self._trace, ufunc, inputs)
 
+    def __array_function__(
+        self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any
+    ) -> Any:
+        return _elements().of_elements(self._trace, func, args, kwargs)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TraceError(
+            "an indexed expression cannot become a NumPy array",
+            hint="assign it to an output first, as in y[i] = ...",
+            location=caller(),
+        )
+
     def __getattr__(self, name: str) -> Any:
-        if name[0] != "_" and hasattr(np.ndarray, name):
+        is_public = name[0] != "_"
+        found = _elements().of_elements_method(self._trace, self, name) if is_public else None
+        if found is not None:
+            return found
+        if is_public and hasattr(np.ndarray, name):
             raise TraceError(
                 f"an indexed expression has no attribute {name!r}",
                 hint="use functions such as sj.sum(expr, over=), or assign it to an output first",
