@@ -17,7 +17,7 @@ import scipy
 
 from sparsejit.errors import Location
 
-__all__ = ["caller", "user_place"]
+__all__ = ["caller", "is_internal", "user_place"]
 
 _PACKAGES = tuple(
     str(Path(file).resolve().parent) + os.sep
@@ -27,7 +27,8 @@ _TRACE = str(Path(__file__).with_name("_trace.py"))
 
 
 @lru_cache(maxsize=4096)
-def _is_internal(filename: str) -> bool:
+def is_internal(filename: str) -> bool:
+    """Return whether code of a file is sparsejit's own, NumPy's or SciPy's."""
     return filename.startswith(_PACKAGES) or filename.startswith("<__array_function__")
 
 
@@ -40,7 +41,7 @@ def caller() -> Location | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
-        if not _is_internal(code.co_filename):
+        if not is_internal(code.co_filename):
             function = "" if code.co_name == "<module>" else code.co_name
             return Location(code.co_filename, frame.f_lineno, function)
         frame = frame.f_back
@@ -52,7 +53,7 @@ def user_place() -> tuple[tuple[int, int], ...]:
     place: list[tuple[int, int]] = []
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename != _TRACE:
-        if not _is_internal(frame.f_code.co_filename):
+        if not is_internal(frame.f_code.co_filename):
             place.append((id(frame.f_code), frame.f_lasti))
         frame = frame.f_back
     return tuple(place)

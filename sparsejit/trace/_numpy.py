@@ -150,9 +150,9 @@ def _called(trace: Trace, ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict
     if ufunc.__name__ in _UFUNCS:
         return _UFUNCS[ufunc.__name__](*inputs)
     if not is_elementwise(ufunc):
-        raise refused(
-            f"np.{ufunc.__name__}", ufunc.__name__, "the IR has no scalar operation for it"
-        )
+        module = "np" if hasattr(np, ufunc.__name__) else "scipy.special"
+        name = f"{module}.{ufunc.__name__}"
+        raise refused(name, ufunc.__name__, "the IR has no scalar operation for it")
     if any(isinstance(operand, Index | Indexed) for operand in inputs):
         return indexed_operator(trace, ufunc, inputs)
     return elementwise(trace, lambda parts: apply(ufunc, parts), inputs)

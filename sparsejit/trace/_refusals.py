@@ -21,6 +21,7 @@ class _Refusal:
 
 _SIZE = "the size of its result is known only at run time"
 _ORDER = "sorting is no operation of the tensor IR"
+_SPECIAL = "functions of scipy.special are no operations of the IR"
 _FACTOR = "factorizations are not built"
 _ORDERED = "each element depends on the one before"
 _INDEX = "a value as an index is not built"
@@ -52,6 +53,9 @@ _ROWS: dict[tuple[str, str], str] = {
         "linalg.inv linalg.solve linalg.det linalg.slogdet linalg.eig linalg.eigh linalg.eigvals "
         "linalg.eigvalsh linalg.svd linalg.svdvals linalg.qr linalg.cholesky linalg.pinv "
         "linalg.lstsq linalg.matrix_rank linalg.cond linalg.tensorsolve linalg.tensorinv"
+    ),
+    (_SPECIAL, "write it out, as 1 / (1 + np.exp(-x)), or use sj.unary with a function of math"): (
+        "expit logit log_expit erf erfc erfinv gamma gammaln xlogy xlog1py entr rel_entr kl_div"
     ),
     (_INDEX, _GATHER): "take_along_axis choose bincount put put_along_axis ix_",
     ("it searches among points", _OUTSIDE): "interp",

@@ -44,6 +44,7 @@ from sparsejit.trace._indexed import Index, Indexed
 from sparsejit.trace._interface import ArgumentSpec, ResultRef, Slot, Traced, TraceOptions
 from sparsejit.trace._operands import NoValue
 from sparsejit.trace._pointwise import of_value
+from sparsejit.trace._scipy_calls import of_scipy
 from sparsejit.trace._symbolic import SymbolicInt
 from sparsejit.trace._tracer import ArrayTracer
 
@@ -72,13 +73,21 @@ def trace(
         named = {name: _filled(value, arrays) for name, value in kwargs.items()}
         try:
             returned = fn(*given, **named)
-        except ValueError as error:
+        except Exception as error:  # SciPy raises many kinds for what it does not know
             _check_numpy_element(error)
+            _check_scipy(error)
             raise
         results: list[Value] = []
         returned = _collected(state, returned, results, count())
         _write_back(state)
     return _finished(state, returned, results)
+
+
+def _check_scipy(error: Exception) -> None:
+    """Raise ``TraceError`` for what a function of SciPy raised for a traced array."""
+    found = of_scipy(error)
+    if found is not None:
+        raise found from error
 
 
 def _filled(tree: Any, arrays: Sequence[Array]) -> Any:
@@ -136,10 +145,14 @@ def _collected(state: Trace, tree: Any, results: list[Value], positions: Iterato
             return tree
 
 
-def _check_numpy_element(error: ValueError) -> None:
+def _check_numpy_element(error: Exception) -> None:
     """Say better what NumPy says of an array of its own that is to hold a traced element."""
     cause = error.__cause__ or error.__context__
-    if isinstance(cause, TraceError) and str(error).startswith("setting an array element"):
+    if (
+        isinstance(error, ValueError)
+        and isinstance(cause, TraceError)
+        and str(error).startswith("setting an array element")
+    ):
         raise TraceError(
             "a traced value is assigned to a NumPy array made inside of the function",
             hint="make the array by np.zeros_like or sj.output(), or np.stack the values",
