@@ -229,7 +229,7 @@ PATTERN_OPERATIONS = (
               (Source("S", "mn", "a"), Source("A", "mk", "b"), Source("B", "kn", "dense")), "mn",
               _once(_sampled, _sampled_at_indices),
               lambda S, A, B, masks: np.where(masks[0], S + A @ B, 0), reads_pattern=True,
-              assigns=True, needs="mn"),
+              assigns=True),
     Operation("entries of another in place", (Source("S", "mn", "a"), B), "mn",
               _once(_reversed_into),
               lambda S, B, masks: np.where(masks[0], B[:, ::-1] + S, 0), reads_pattern=True,
