@@ -22,7 +22,7 @@ from sparsejit.trace._emit import Term, fresh
 from sparsejit.trace._locations import caller
 from sparsejit.trace._operands import shape_text
 from sparsejit.trace._pointwise import Pointwise, binary, cast, substituted
-from sparsejit.trace._promotion import result_dtype
+from sparsejit.trace._promotion import product_dtype
 from sparsejit.trace._subscripts import Subscripts
 
 __all__ = ["Aligned", "aligned", "contract", "light", "reduced"]
@@ -97,7 +97,7 @@ def aligned(
 def contract(trace: Trace, arrays: Sequence[Array], subscripts: Subscripts) -> Array:
     """Return the sum of products that ``subscripts`` describe."""
     found = aligned(trace, arrays, subscripts)
-    dtype = result_dtype(found.parts)
+    dtype = product_dtype(found.parts)
     product = cast(found.parts[0], dtype)
     for part in found.parts[1:]:
         product = binary(BinaryOp.MUL, product, cast(part, dtype))

@@ -17,7 +17,14 @@ from sparsejit.ir.types import DType
 from sparsejit.trace._locations import caller
 from sparsejit.trace._pointwise import Pointwise, cast
 
-__all__ = ["can_cast", "converted", "dtype_of_numpy", "loop_dtypes", "result_dtype"]
+__all__ = [
+    "can_cast",
+    "converted",
+    "dtype_of_numpy",
+    "loop_dtypes",
+    "product_dtype",
+    "result_dtype",
+]
 
 _BY_NAME = {dtype.value: dtype for dtype in DType}
 
@@ -75,12 +82,37 @@ def loop_dtypes(ufunc: np.ufunc, operands: Sequence[Pointwise]) -> tuple[DType, 
 
 
 def result_dtype(operands: Sequence[Pointwise]) -> DType:
-    """Return ``np.result_type`` of the operands."""
+    """Return ``np.result_type`` of the operands.
+
+    Raises ``TensorTypeError`` where they have no common dtype, as float16 and bfloat16.
+    """
     samples = [
         _kind(operand)(0) if isinstance(_kind(operand), type) else _kind(operand)
         for operand in operands
     ]
-    return dtype_of_numpy(np.result_type(*samples))
+    try:
+        return dtype_of_numpy(np.result_type(*samples))
+    except np.exceptions.DTypePromotionError:
+        names = " and ".join(dict.fromkeys(operand.dtype.value for operand in operands))
+        raise TensorTypeError(
+            f"{names} have no common dtype",
+            hint="convert one of them, as with .astype(np.float32)",
+            location=caller(),
+        ) from None
+
+
+def product_dtype(operands: Sequence[Pointwise]) -> DType:
+    """Return the dtype of a sum of products, as ``np.matmul`` has it.
+
+    It is the common one; float16 with bfloat16 gives float32, in which both are computed.
+    """
+    halves = (DType.FLOAT16, DType.BFLOAT16)
+    if {operand.dtype for operand in operands}.issuperset(halves):
+        operands = [
+            cast(operand, DType.FLOAT32) if operand.dtype in halves else operand
+            for operand in operands
+        ]
+    return result_dtype(operands)
 
 
 def converted(operand: Pointwise, dtype: DType) -> Pointwise:

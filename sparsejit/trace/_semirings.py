@@ -26,7 +26,7 @@ from sparsejit.trace._locations import caller
 from sparsejit.trace._operands import as_array
 from sparsejit.trace._part_views import will_be_dense
 from sparsejit.trace._pointwise import Pointwise, binary, cast, constant_of, select
-from sparsejit.trace._promotion import result_dtype
+from sparsejit.trace._promotion import product_dtype
 from sparsejit.trace._sealed import VIEW_OF_SUM
 from sparsejit.trace._subscripts import Subscripts, parse_subscripts
 from sparsejit.trace._ufuncs import as_bool
@@ -120,7 +120,7 @@ def _over(trace: Trace, arrays: Sequence[Array], subscripts: Subscripts, name: s
 
 
 def _dtype(found: Aligned, ring: _Semiring) -> DType:
-    common = result_dtype(found.parts)
+    common = product_dtype(found.parts)
     if ring.is_boolean:
         return DType.BOOL
     counts = ring.times is None and ring.plus is BinaryOp.ADD

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import sparsejit as sj
 from sparsejit.errors import TensorTypeError, UnsupportedError
 from sparsejit.formats import Dense
 from sparsejit.ir.fold import numpy_dtype, zero_of
@@ -207,3 +208,52 @@ def test_foreign_dtypes_are_refused() -> None:
 
     with pytest.raises(TensorTypeError, match="dtype <U3 is not supported"):
         traced(fn, Operand(np.ones(3)))
+
+
+HALVES = [
+    (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)),
+    (np.dtype(ml_dtypes.bfloat16), np.dtype(np.float16)),
+]
+
+
+@pytest.mark.parametrize("dtypes", HALVES)
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+def test_products_of_both_16_bit_floats_are_float32(dtypes: Any, target: str) -> None:
+    """As in ``np.matmul``; what NumPy has no dtype for (``einsum``, ``dot``) gives float32 too."""
+    a, b = (np.arange(-4.0, 5).reshape(3, 3) / 2).astype(dtypes[0]), np.ones((3, 3), dtypes[1])
+    expected = a @ b
+    assert expected.dtype == np.float32
+
+    def program(a: Any, b: Any) -> Any:
+        i, j, k = sj.indices("i j k")
+        y = sj.output()
+        y[i, k] = a[i, j] * b[j, k]
+        return a @ b, sj.einsum("ij,jk->ik", a, b), np.dot(a, b), np.tensordot(a, b, 1), y, a + b
+
+    compiled = sj.sparse_jit(program, target=target, cache=False)
+    for operand in (a, sj.asarray(a, format=sj.CSR)):
+        *products, total = compiled(operand, b)
+        for found in products:
+            dense = found if isinstance(found, np.ndarray) else found.to_numpy()
+            assert dense.dtype == np.float32
+            np.testing.assert_array_equal(dense, expected)
+        assert total.dtype == np.float32
+        np.testing.assert_array_equal(total, a + b)
+
+
+@pytest.mark.parametrize("dtypes", HALVES)
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda a, b: np.where(a > 0, a, b),
+        lambda a, b: np.concatenate([a, b]),
+        lambda a, b: np.stack([a, b]),
+        lambda a, b: np.select([a > 0], [a], b),
+    ],
+)
+def test_16_bit_floats_have_no_common_dtype(dtypes: Any, function: Any) -> None:
+    a, b = (np.ones(3, dtype) for dtype in dtypes)
+    with pytest.raises(TypeError):
+        function(a, b)
+    with pytest.raises(TensorTypeError, match=r"and .* have no common dtype\n.*test_promotion"):
+        sj.sparse_jit(function, target="interpreter")(a, b)
