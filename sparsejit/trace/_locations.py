@@ -32,6 +32,14 @@ def is_internal(filename: str) -> bool:
     return filename.startswith(_PACKAGES) or filename.startswith("<__array_function__")
 
 
+def _is_ours(frame: FrameType) -> bool:
+    """Whether a frame is internal; the methods that dataclasses write have no file of their own."""
+    filename = frame.f_code.co_filename
+    generated = filename == "<string>"
+    module = str(frame.f_globals.get("__name__", ""))
+    return is_internal(filename) or (generated and module.startswith("sparsejit."))
+
+
 def caller() -> Location | None:
     """Return the place of the innermost frame outside of sparsejit, NumPy and SciPy.
 
@@ -41,7 +49,7 @@ def caller() -> Location | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
-        if not is_internal(code.co_filename):
+        if not _is_ours(frame):
             function = "" if code.co_name == "<module>" else code.co_name
             return Location(code.co_filename, frame.f_lineno, function)
         frame = frame.f_back
@@ -53,7 +61,7 @@ def user_place() -> tuple[tuple[int, int], ...]:
     place: list[tuple[int, int]] = []
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename != _TRACE:
-        if not is_internal(frame.f_code.co_filename):
+        if not _is_ours(frame):
             place.append((id(frame.f_code), frame.f_lasti))
         frame = frame.f_back
     return tuple(place)

@@ -70,3 +70,20 @@ def test_text(fn: Any, file_regression: FileRegressionFixture) -> None:
     text = re.sub(r"test_explain\.py:\d+", "test_explain.py", text)
     assert not re.search(r"\bin\d|generic", text)
     file_regression.check(text + "\n")
+
+
+def test_deferred_results_are_placed_at_the_users_line() -> None:
+    def program(S: Any, A: Any) -> Any:
+        i, j = sj.indices("i j")
+        P, Q = sj.output(), sj.output()
+        P[i, j] = sj.unary(S[i, j] * A[i, j], present=lambda a: a + 1)
+        Q[i, j] = sj.select(S[i, j] + A[i, j], lambda a, i: a > 1)
+        return P, Q
+
+    compiled = sj.sparse_jit(program, target="interpreter")
+    S = sp.csr_array(np.eye(3))
+    compiled(S, S * 2)
+    line = program.__code__.co_firstlineno
+    text = compiled.explain()
+    places = {part.split()[0] for part in text.split("// ")[1:]}
+    assert places == {f"test_explain.py:{line + k}" for k in (3, 4)}
