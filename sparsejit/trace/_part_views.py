@@ -1,7 +1,8 @@
 """Views of parts of numbers: ``.real`` and ``.imag`` of dense arrays, through which one assigns.
 
-In: an array. Out: the array of its real or imaginary parts; reading sees the present content of the
-base, assigning changes that part of the base, as in NumPy. Of sparse arrays parts are copies.
+In: an array. Out: the array of its real or imaginary parts, or of its integers with another sign;
+reading sees the present content of the base, assigning changes the base, as in NumPy. Of sparse
+arrays they are copies.
 """
 
 from __future__ import annotations
@@ -25,7 +26,16 @@ from sparsejit.trace._pointwise import Pointwise, binary, cast, constant_of, sel
 from sparsejit.trace._result_formats import result_layout
 from sparsejit.trace._sealed import READ_ONLY
 
-__all__ = ["assign_part", "complex_of", "imag", "is_strided", "itself", "real", "will_be_dense"]
+__all__ = [
+    "assign_part",
+    "complex_of",
+    "imag",
+    "is_strided",
+    "itself",
+    "real",
+    "will_be_dense",
+    "with_other_sign",
+]
 
 
 def complex_of(re: Pointwise, im: Pointwise) -> Pointwise:
@@ -49,11 +59,14 @@ def complex_of(re: Pointwise, im: Pointwise) -> Pointwise:
 
 
 class _PartCell(Cell):
-    """What ``x.real`` or ``x.imag`` of a complex array stands for: that part of the base, now."""
+    """What ``x.real`` or ``x.imag`` of a complex array stands for: that part of the base, now.
+
+    ``op`` may also be the integer type of as many bits that the base is viewed as.
+    """
 
     __slots__ = ("_made", "_of", "base", "op")
 
-    def __init__(self, base: Array, op: UnaryOp) -> None:
+    def __init__(self, base: Array, op: UnaryOp | DType) -> None:
         self.base = base
         self.op = op
         self._of: Pointwise | None = None
@@ -68,22 +81,30 @@ class _PartCell(Cell):
 
     @property
     def content(self) -> Pointwise:
-        part = unary(self.op, self.base.read())
+        part = self._seen()
         return self._made if self._made is not None and part == self._of else part
 
     @content.setter
     def content(self, new: Pointwise) -> None:
         """Store a new part, beside the other one, in the base."""
         base = self.base
-        other = UnaryOp.IMAG if self.op is UnaryOp.REAL else UnaryOp.REAL
-        parts = (new, unary(other, base.read()))
-        whole = complex_of(*(parts if self.op is UnaryOp.REAL else parts[::-1]))
+        match self.op:
+            case DType():
+                whole = cast(new, base.element_type)
+            case UnaryOp.REAL:
+                whole = complex_of(new, unary(UnaryOp.IMAG, base.read()))
+            case _:
+                whole = complex_of(unary(UnaryOp.REAL, base.read()), new)
         base.store([Term(whole)], dict(enumerate(base.extents)), True, caller())
         self.computed(new)
 
     def computed(self, content: Pointwise) -> None:
         """Keep what has been computed, for as long as the base is what it is now."""
-        self._of, self._made = unary(self.op, self.base.read()), content
+        self._of, self._made = self._seen(), content
+
+    def _seen(self) -> Pointwise:
+        part = self.base.read()
+        return cast(part, self.op) if isinstance(self.op, DType) else unary(self.op, part)
 
 
 def will_be_dense(array: Array) -> bool:
@@ -96,7 +117,7 @@ def will_be_dense(array: Array) -> bool:
 
 def is_strided(array: Array) -> bool:
     """Whether the elements of a dense array are parts of larger ones."""
-    return isinstance(array._cell, _PartCell)
+    return isinstance(array._cell, _PartCell) and isinstance(array._cell.op, UnaryOp)
 
 
 def itself(array: Array) -> Any:
@@ -104,6 +125,13 @@ def itself(array: Array) -> Any:
     if not array._cell.immutable and will_be_dense(array):
         return array.viewed(array.present_view)
     return elementwise(array._trace, lambda parts: parts[0], (array,))
+
+
+def with_other_sign(array: Array, dtype: DType) -> Any:
+    """Return integers as those of another sign and as many bits: a view of a dense array."""
+    if not array._cell.immutable and will_be_dense(array):
+        return array._trace.array(_PartCell(array, dtype))
+    return elementwise(array._trace, lambda parts: cast(parts[0], dtype), (array,))
 
 
 def _part(trace: Trace, a: Any, op: UnaryOp) -> Any:

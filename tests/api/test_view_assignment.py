@@ -267,3 +267,42 @@ def test_rounding_keeps_infinite_parts() -> None:
     x = np.array([complex(1.26, np.inf), complex(-np.inf, 2.34)])
     found = sj.sparse_jit(lambda x: np.round(x, 1), target="interpreter")(x)
     np.testing.assert_array_equal(found, np.round(x, 1))
+
+
+# ---------------------------------------------------------------- integers with the other sign
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+def test_integers_are_viewed_with_the_other_sign(bits: int, target: str) -> None:
+    signed, unsigned = np.dtype(f"int{bits}"), np.dtype(f"uint{bits}")
+
+    def program(x: Any, y: Any) -> Any:
+        seen = x.view(unsigned)
+        seen[0] = seen[1]
+        seen += 3
+        x[2] = -5
+        y.view(signed)[:2] = -1
+        return seen + 0, seen.view(signed) * 1, x[::2].view(unsigned) // 2, y.view(signed) + 0
+
+    x = np.array([1, -1, 5, np.iinfo(signed).min, -7], signed)
+    expected, found = (x.copy(), x.view(unsigned).copy()), (x.copy(), x.view(unsigned).copy())
+    values = program(*expected)
+    results = sj.sparse_jit(program, target=target, cache=False)(*found)
+    for one, other in zip((*values, *expected), (*results, *found), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
+def test_sparse_integers_with_the_other_sign_are_a_copy() -> None:
+    A = sp.csr_array(np.array([[0, -1], [5, 0]]))
+    found = sj.sparse_jit(lambda A: A.view(np.uint64), target="interpreter")(A)
+    np.testing.assert_array_equal(found.toarray(), A.toarray().view(np.uint64))
+
+
+@pytest.mark.parametrize(
+    "dtypes", [("f8", "i8"), ("i4", "f4"), ("c8", "i8"), ("f8", "f4"), ("?", "u1")]
+)
+def test_other_bits_are_not_read(dtypes: tuple[str, str]) -> None:
+    with pytest.raises(UnsupportedError, match=r"another type is not built\n.*test_view"):
+        sj.sparse_jit(lambda x: x.view(np.dtype(dtypes[1])))(np.ones(2, dtypes[0]))
