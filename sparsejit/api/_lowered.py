@@ -146,6 +146,23 @@ def _backend_facts(function: CompiledFunction, target: Target, loops: LoopFunc) 
     return backend.facts(loops) if isinstance(backend, LlvmBackend) else ()
 
 
+def _facts_or_refusal(
+    function: CompiledFunction, program: Program, variant: Variant, target: Target
+) -> tuple[tuple[Fact, ...], str]:
+    """Return what the stage and the backend decided, or why the target cannot run the function."""
+    never = why_not_cuda(program.func) if target.name == "cuda" else ""
+    if never:
+        return (), never
+    compiled = program.compiled.get(variant)
+    try:
+        loops = compiled.loops if compiled is not None else program.lower(variant)
+    except UnsupportedError as error:
+        if target.name != "cuda":
+            raise
+        return (), error.what
+    return (*loops.facts, *_backend_facts(function, target, loops)), ""
+
+
 def make_report(
     function: CompiledFunction,
     program: Program,
@@ -159,17 +176,17 @@ def make_report(
     compiled = program.compiled.get(variant)
     kernel = compiled.kernel if compiled is not None else None
     transfers = kernel.last if isinstance(kernel, CudaKernel) else Transferred()
-    loops = compiled.loops if compiled is not None else program.lower(variant)
+    facts, refused = _facts_or_refusal(function, program, variant, target)
     info = function.cache_info()
     return Report(
         func=program.func,
         target=target.name,
         target_reason=target.reason,
         engine=target.engine,
-        refused=why_not_cuda(program.func) if target.name == "cuda" else "",
+        refused=refused,
         transfer=function.options.transfer.value,
         operands=operands,
-        facts=(*program.traced.facts, *loops.facts, *_backend_facts(function, target, loops)),
+        facts=(*program.traced.facts, *facts),
         index_width=variant.width if program.width_is_open else None,
         trace_seconds=program.seconds,
         compile_seconds=None if compiled is None else compiled.seconds,
