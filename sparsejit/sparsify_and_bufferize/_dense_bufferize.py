@@ -182,8 +182,7 @@ class _Bufferizer:
                     return (*self._finish(source), *self._write_entries(op))
                 target = self._dense(dest, op.location)
                 self._buffers[result.name] = target
-                origin = self._dense(source, op.location)
-                return (loops.Copy(target.memref, origin.memref),)
+                return (self._copy(target.memref, source, op.location),)
             case tensor.For():
                 return self._for(op)
             case tensor.While():
@@ -295,7 +294,7 @@ class _Bufferizer:
         alloc = loops.Alloc(memref, extents, fill if op.copy is None else None)
         if op.copy is None:
             return (alloc,)
-        return (alloc, loops.Copy(memref, self._dense(op.copy, op.location).memref))
+        return (alloc, self._copy(memref, op.copy, op.location))
 
     def _alloc_sparse(self, op: tensor.AllocTensor) -> Stmts:
         if op.copy is None:
@@ -343,6 +342,11 @@ class _Bufferizer:
             hint="compute a new sparse result instead",
             location=location,
         )
+
+    def _copy(self, target: loops.Memref, source: Value, location: Location | None) -> loops.Stmt:
+        if isinstance(self._buffers[source.name], ScalarBuffer):
+            return loops.Store(target, (), self._element(source))
+        return loops.Copy(target, self._dense(source, location).memref)
 
     def _element(self, scalar: Value) -> loops.Expr:
         buffer = self._buffers[scalar.name]

@@ -22,6 +22,7 @@ from sparsejit.ir.scalar import Const
 from sparsejit.ir.tensor import Concat, ExtractSlice, InsertSlice, Pad, Value
 from sparsejit.ir.types import DType, TensorType
 from sparsejit.trace._array import Array
+from sparsejit.trace._computation import without_batches
 from sparsejit.trace._context import Deferred, Trace, require_trace
 from sparsejit.trace._emit import elementwise_into, fill_with
 from sparsejit.trace._extents import tidy
@@ -118,6 +119,7 @@ def _common_fill(parts: Sequence[Value], dtype: DType, location: Location | None
 def _common_format(formats: Sequence[Format], rank: int) -> Format:
     """Return the format of sparse parts put together: theirs, if it is one and has room."""
     slotted = any(level.type.size for fmt in formats for level in fmt.levels)
+    formats = [without_batches(fmt) for fmt in formats]
     if all(fmt == formats[0] for fmt in formats) and not slotted:
         return formats[0]
     blocks = [fmt for fmt in formats if fmt.num_levels == 4]

@@ -11,16 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sparsejit.affine import AffineExpr, Dim
-from sparsejit.errors import Location, TensorTypeError, UnsupportedError
+from sparsejit.errors import Location, TensorTypeError
 from sparsejit.formats import Dense, Format, LevelKind
 from sparsejit.ir.fold import numpy_dtype, zero_of
 from sparsejit.ir.scalar import Const
 from sparsejit.ir.tensor import Convert, Value
 from sparsejit.ir.types import DType, TensorType
 from sparsejit.trace._array import Array
+from sparsejit.trace._computation import without_batches
 from sparsejit.trace._context import Cell, Deferred, Trace
 from sparsejit.trace._emit import elementwise_into
-from sparsejit.trace._locations import caller
 from sparsejit.trace._operands import shape_text
 from sparsejit.trace._pointwise import Pointwise, cast, of_value
 from sparsejit.trace._promotion import result_dtype
@@ -106,19 +106,10 @@ def _sparse_value(array: Array) -> Value | None:
 def slot_of(array: Array) -> Slot:
     """Return the type that an initial value has.
 
-    Raises ``UnsupportedError`` for a sparse tensor with batches.
+    Loops carry batches as dense levels: a computed pattern has not equally many entries in each.
     """
     value = _sparse_value(array) if array.extents else None
-    if value is not None and any(
-        lvl.type.kind is LevelKind.BATCH for lvl in value.type.format.levels
-    ):
-        raise UnsupportedError(
-            f"a loop or branch that makes a sparse tensor in the format {value.type.format}",
-            hint="convert it before, as to the same format with dense levels for the batches",
-            location=caller(),
-            reasons=("all batches have equally many slots, which a computed pattern has not",),
-        )
-    sparse = None if value is None else (value.type.format, value.type.fill)
+    sparse = None if value is None else (without_batches(value.type.format), value.type.fill)
     return Slot(array.extents, array.element_type, _is_weak(array), sparse)
 
 
@@ -163,17 +154,18 @@ def _agreed_sparse(
         )
     fmt, fill = slot.sparse
     kind = value.type
-    plain = fmt.with_widths(0, 0)
-    if (plain, fill, slot.dtype) != (kind.format.with_widths(0, 0), kind.fill, dtype):
+    plain, own = fmt.with_widths(0, 0), without_batches(kind.format)
+    found = own.with_widths(0, 0)
+    if (plain, fill, slot.dtype) != (found, kind.fill, dtype):
         one, other = (
             f"{numpy_dtype(kind).name} in the format ({layout}) with fill {const.value!r}"
             for kind, layout, const in (
                 (slot.dtype, plain, fill),
-                (dtype, kind.format.with_widths(0, 0), kind.fill),
+                (dtype, found, kind.fill),
             )
         )
         raise TensorTypeError(f"{what} {one}, not {other}", hint=hint, location=location)
-    return slot if fmt in (kind.format, plain) else replace(slot, sparse=(plain, fill))
+    return slot if fmt in (own, plain) else replace(slot, sparse=(plain, fill))
 
 
 # ---------------------------------------------------------------- values

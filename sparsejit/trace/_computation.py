@@ -7,18 +7,19 @@ sparse, what is left where they store nothing, and how an operand's format looks
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from sparsejit.affine import AffineExpr, Dim, as_linear, dims_of, substitute
-from sparsejit.formats import Format, Level, LevelKind
+from sparsejit.formats import Format, Level, LevelKind, LevelType
 from sparsejit.ir.fold import zero_of
 from sparsejit.ir.scalar import Const
 from sparsejit.ir.simplify import Known, Missing, NoValue, Partial, simplify_absence
 from sparsejit.trace._pointwise import Access, Pointwise
 
-__all__ = ["SLOTTED", "Computation", "is_plain", "is_sparse", "permuted"]
+__all__ = ["SLOTTED", "Computation", "is_plain", "is_sparse", "permuted", "without_batches"]
 
-SLOTTED = (LevelKind.PADDED, LevelKind.STRUCTURED)
+SLOTTED = (LevelKind.PADDED, LevelKind.STRUCTURED, LevelKind.BATCH)
 """Levels with a fixed number of slots: a union or a product need not fit."""
 
 
@@ -32,6 +33,18 @@ def permuted(fmt: Format, order: Sequence[int]) -> Format:
     moved: dict[int, AffineExpr] = {dim: Dim(new) for dim, new in enumerate(order)}
     levels = tuple(Level(substitute(level.expr, moved), level.type) for level in fmt.levels)
     return Format.of(fmt.ndim, levels)
+
+
+def without_batches(fmt: Format) -> Format:
+    """Return ``fmt`` with dense levels for its batches, which then may differ in their counts."""
+    dense = LevelType(LevelKind.DENSE)
+    levels = tuple(
+        replace(level, type=dense) if level.type.kind is LevelKind.BATCH else level
+        for level in fmt.levels
+    )
+    return (
+        fmt if levels == fmt.levels else Format.of(fmt.ndim, levels, fmt.pos_width, fmt.crd_width)
+    )
 
 
 def is_sparse(access: Access) -> bool:

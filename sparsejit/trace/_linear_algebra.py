@@ -7,6 +7,7 @@ visited. What needs a factorization is refused (see ``_refusals``).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -29,6 +30,8 @@ from sparsejit.trace._functions import (
 )
 from sparsejit.trace._locations import caller
 from sparsejit.trace._operands import as_array
+from sparsejit.trace._pointwise import cast
+from sparsejit.trace._promotion import loop_dtypes
 from sparsejit.trace._reductions import checked_axes
 from sparsejit.trace._reshaped import ravel, reshape
 from sparsejit.trace._statistics import squared
@@ -218,12 +221,17 @@ def vdot(a: Any, b: Any) -> Any:
 
 
 def _outer(a: Any, b: Any, out: Any = None) -> Any:
-    """``np.outer``: both operands flattened."""
+    """``np.outer``: both operands flattened, and multiplied in the dtype of ``np.multiply``."""
     if out is not None:
         raise UnsupportedError("outer with out= is not built", location=caller())
     trace = require_trace("outer")
-    left, right = as_array(trace, a), as_array(trace, b)
-    return outer(*(x if len(x.extents) == 1 else ravel(x) for x in (left, right)))
+    given = [as_array(trace, a), as_array(trace, b)]
+    if given[0].element_type is not given[1].element_type:
+        parts = [replace(array.read(), weak=False) for array in given]
+        dtype = loop_dtypes(np.multiply, parts)[0]
+        pairs = zip(given, parts, strict=True)
+        given = [trace.pointwise(cast(part, dtype), array.extents) for array, part in pairs]
+    return outer(*(x if len(x.extents) == 1 else ravel(x) for x in given))
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {

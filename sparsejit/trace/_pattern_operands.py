@@ -8,7 +8,7 @@ a value is computed where ordinary arithmetic meets it: ``Nothing`` never enters
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from sparsejit.affine import AffineExpr, Dim
@@ -123,7 +123,7 @@ class Patterns:
     fills: tuple[Const | None, ...]
     source: Pointwise
     shape: tuple[AffineExpr, ...] | None
-    location: Location | None = field(default_factory=caller)
+    location: Location | None
 
     @property
     def variables(self) -> tuple[int, ...]:
@@ -215,7 +215,7 @@ def _patterns(
     fills = tuple(absent_fill(part) for part in parts)
     (body, *_), accesses = join(sources)
     source = Pointwise(body, accesses, sources[0].dtype)
-    return Patterns(trace, tuple(map(entries_of, parts)), fills, source, shape)
+    return Patterns(trace, tuple(map(entries_of, parts)), fills, source, shape, caller())
 
 
 def _light(trace: Trace, array: Array) -> Array:

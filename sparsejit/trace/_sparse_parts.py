@@ -10,7 +10,19 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
-from sparsejit.affine import Add, AffineExpr, Constant, Dim, Mod, add, dims_of, mul, substitute
+from sparsejit.affine import (
+    Add,
+    AffineExpr,
+    Constant,
+    Dim,
+    Mod,
+    add,
+    as_linear,
+    dims_of,
+    floordiv,
+    mul,
+    substitute,
+)
 from sparsejit.errors import Location, UnsupportedError
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Coordinate, ScalarExpr, map_leaves
@@ -110,11 +122,13 @@ def _coordinate(view: View, dims: Sequence[int], location: Location | None) -> A
     if not dims:
         return Constant(0)
     picked = view.picked[dims[0]]
-    if picked.stride == 1 and isinstance(picked.offset, Constant):
-        return difference(Dim(dims[0]), picked.offset)
+    if isinstance(picked.offset, Constant):
+        here, start = Dim(dims[0]), picked.offset
+        away = difference(here, start) if picked.stride > 0 else difference(start, here)
+        return away if abs(picked.stride) == 1 else floordiv(away, abs(picked.stride))
     raise UnsupportedError(
-        "the coordinate of an element of a strided part of a sparse tensor",
-        hint="assign to the whole of it, or to a part without a step",
+        "the coordinate of an element of a part of a sparse tensor that starts at an extent",
+        hint="assign to the whole of it, or to a part that starts at a number",
         location=location,
     )
 
@@ -186,21 +200,46 @@ def _spread(
     from sparsejit.trace._arranging import pad
 
     place, picked, at = along
-    first = substitute(expr, {place: Constant(0)})
-    if picked.stride != 1 or tidy(expr) != tidy(add(first, Dim(place))) or counts(picked.offset):
+    first, step = substitute(expr, {place: Constant(0)}), _step(expr, place)
+    if step is None or counts(picked.offset):
         raise UnsupportedError(
-            "a strided part of a sparse tensor, assigned from elements at other places",
-            hint="assign to the whole of it, or to a part without a step",
+            "a part of a sparse tensor, assigned from elements whose places are not in a row",
+            hint="compute a new sparse result instead",
             location=location,
         )
-    rank = source.type.rank
-    start, stop = (symbolic(trace, e) for e in (first, tidy(add(first, picked.size))))
-    whole: Any = trace.array(Cell(source.type.shape, of_value(source), location=location))
-    rows = whole[tuple(slice(start, stop) if d == dim else slice(None) for d in range(rank))]
-    before, after = (
-        picked.offset,
-        difference(difference(base.extents[at], picked.offset), picked.size),
-    )
+    rank, size = source.type.rank, picked.size
+    last = tidy(add(first, mul(Constant(step), difference(size, Constant(1)))))
+    low, high = (first, last) if step > 0 else (last, first)
+    taken = slice(symbolic(trace, low), symbolic(trace, tidy(add(high, Constant(1)))), abs(step))
+    rows: Any = trace.array(Cell(source.type.shape, of_value(source), location=location))
+    rows = rows[tuple(taken if d == dim else slice(None) for d in range(rank))]
+    if (step > 0) != (picked.stride > 0):
+        rows = rows[tuple(slice(None, None, -1 if d == dim else 1) for d in range(rank))]
+    rows = _apart(trace, rows, dim, abs(picked.stride))
+    end = tidy(add(picked.offset, mul(Constant(picked.stride), difference(size, Constant(1)))))
+    before, beyond = (picked.offset, end) if picked.stride > 0 else (end, picked.offset)
+    after = difference(difference(base.extents[at], beyond), Constant(1))
     width = (symbolic(trace, before), symbolic(trace, after))
-    wide = pad(rows, [width if d == dim else (0, 0) for d in range(rank)])
+    fill = source.type.fill.value
+    wide = pad(rows, [width if d == dim else (0, 0) for d in range(rank)], constant_values=fill)
     return wide.force(), Dim(at)
+
+
+def _step(expr: AffineExpr, place: int) -> int | None:
+    """Return how far an index moves with a dimension of the view, if that is always as far."""
+    linear = as_linear(expr)
+    return linear[0].get(place) if linear is not None and len(linear[0]) == 1 else None
+
+
+def _apart(trace: Trace, rows: Any, dim: int, step: int) -> Any:
+    """Return an array whose elements along ``dim`` are ``step`` apart, the fill between them."""
+    from sparsejit.trace._arranging import pad
+
+    if step == 1:
+        return rows
+    shape = tuple(symbolic(trace, extent) for extent in rows.extents)
+    apart = rows.reshape(*shape[: dim + 1], 1, *shape[dim + 1 :])
+    wide = pad(apart, [(0, step - 1 if d == dim + 1 else 0) for d in range(len(shape) + 1)])
+    flat = wide.reshape(*shape[:dim], shape[dim] * step, *shape[dim + 1 :])
+    until = slice(None, shape[dim] * step - (step - 1))
+    return flat[tuple(until if d == dim else slice(None) for d in range(len(shape)))]
