@@ -134,7 +134,8 @@ def basic_view(trace: Trace, array: Array, key: tuple[Any, ...]) -> View:
             axis += 1
         elif isinstance(item, slice):
             if item != slice(None):
-                view = view.sliced(axis, _picked(trace, view, axis, item))
+                picked = _picked(trace, view, axis, item)
+                view = view.sliced(axis, picked) if view.axes[axis] else view
             axis += 1
         elif offset is not None:
             extent = trace.extents.resolve(view.shape[axis])
@@ -168,9 +169,14 @@ def _picked(trace: Trace, view: View, axis: int, item: slice) -> Picked:
             hint="use integers, or extents such as A.shape[0]",
             location=caller(),
         )
-    if not view.axes[axis]:
-        raise UnsupportedError("a slice of a new axis is not built", location=caller())
-    return pick(trace.extents, view.shape[axis], bounds[0], bounds[1], step)
+    picked = pick(trace.extents, view.shape[axis], bounds[0], bounds[1], step)
+    if not view.axes[axis] and picked.size != Constant(1):
+        raise UnsupportedError(
+            "an empty slice of a new axis is not built",
+            hint="slice before the axis is made",
+            location=caller(),
+        )
+    return picked
 
 
 def basic(trace: Trace, array: Array, key: tuple[Any, ...]) -> Array:

@@ -348,6 +348,17 @@ def test_strided_parts_of_sparse_arguments(fmt: sj.Format, part: Any, taken: Any
     np.testing.assert_array_equal(S.to_numpy(), dense)
 
 
+def test_slices_of_new_axes() -> None:
+    def function(x: Any) -> Any:
+        x[:, None][::-1, :1] += 1
+        return x[None, :, None][::-1, 1:, ::2]
+
+    x = np.arange(4.0)
+    assert _jit(function)(x).tolist() == [[[2.0], [3.0], [4.0]]]
+    with pytest.raises(sj.errors.UnsupportedError, match="an empty slice of a new axis"):
+        _jit(lambda x: x[None][:0])(x)
+
+
 def test_coordinates_in_a_strided_part() -> None:
     def function(S: Any) -> None:
         i, j = sj.indices("i j")
