@@ -118,7 +118,11 @@ def _stored_terms(terms: Sequence[Term], dtype: DType, overwrite: bool) -> list[
     plain = [(term.negated, term.part) for term in terms if not term.reduced]
     made = [term for term in terms if term.reduced]
     if overwrite:
-        first = signed_sum(plain) if plain else Pointwise(zero_of(dtype), (), dtype)
+        first = (
+            signed_sum(plain, dtype if made else None)
+            if plain
+            else Pointwise(zero_of(dtype), (), dtype)
+        )
         return [Term(first), *made]
     if len(plain) == 1:  # y -= e subtracts, rather than adding the negation
         return [Term(plain[0][1], negated=plain[0][0]), *made]

@@ -7,6 +7,7 @@ computed until it is needed, so a chain of elementwise operations is one ``Gener
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from sparsejit.trace._context import Trace, require_trace
 from sparsejit.trace._indexed import Index, Indexed, combined, indexed_operator
 from sparsejit.trace._locations import caller
 from sparsejit.trace._operands import as_array, broadcast
-from sparsejit.trace._pointwise import Pointwise, constant_of, select
+from sparsejit.trace._pointwise import Pointwise, cast, constant_of, select
 from sparsejit.trace._promotion import converted, result_dtype
 from sparsejit.trace._ufuncs import apply, choose, weakened
 
@@ -46,7 +47,22 @@ def operator(trace: Trace, ufunc: np.ufunc, operands: Sequence[Any]) -> Any:
     """Return a Python operator; of Python scalars it gives a Python scalar (NEP 50)."""
     if any(isinstance(operand, Index | Indexed) for operand in operands):
         return indexed_operator(trace, ufunc, operands)
-    return elementwise(trace, lambda parts: weakened(apply(ufunc, parts), parts), operands)
+    return elementwise(
+        trace, lambda parts: weakened(apply(ufunc, _as_numbers(ufunc, parts)), parts), operands
+    )
+
+
+_OF_TRUTHS = (np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert)
+
+
+def _as_numbers(ufunc: np.ufunc, parts: Sequence[Pointwise]) -> Sequence[Pointwise]:
+    """Return the operands of an operator: Python's bools are the numbers 0 and 1, NumPy's not."""
+    if not all(part.weak for part in parts) or ufunc in _OF_TRUTHS:
+        return parts
+    return [
+        replace(cast(part, DType.INT64), weak=True) if part.dtype is DType.BOOL else part
+        for part in parts
+    ]
 
 
 def where(condition: Any, x: Any, y: Any) -> Any:

@@ -292,14 +292,17 @@ def fill_with(
 # ---------------------------------------------------------------- several terms
 
 
-def signed_sum(parts: Sequence[tuple[bool, Pointwise]]) -> Pointwise:
-    """Return the sum of expressions, each with whether it is subtracted, left to right."""
+def signed_sum(parts: Sequence[tuple[bool, Pointwise]], beside: DType | None = None) -> Pointwise:
+    """Return the sum of expressions, each with whether it is subtracted, left to right.
+
+    ``beside`` is the dtype of the whole sum where these are not all of its terms.
+    """
     total: Pointwise | None = None
     for negated, part in parts:
         if total is None:
-            if negated and part.dtype is DType.BOOL and len(parts) > 1:
+            if negated and part.dtype is DType.BOOL and (beside or len(parts) > 1):
                 # `y -= a - b` subtracts a number, though there is no -a of bools.
-                part = cast(part, result_dtype([other for _, other in parts]))
+                part = cast(part, beside or result_dtype([other for _, other in parts]))
             total = apply(np.negative, (part,)) if negated else part
         else:
             total = apply(np.subtract if negated else np.add, (total, part))
@@ -369,7 +372,7 @@ def fresh_sum(
     joint = all(
         term.op is BinaryOp.ADD and term.part.dtype is dtype for term in terms if term.reduced
     )
-    dense = (format is None or format.is_dense) and _all_dense(terms, shape, plain)
+    dense = (format is None or format.is_dense) and _all_dense(terms, shape, plain, dtype)
     if not (joint and dense):
         done = [summed(trace, term, shape, extents, location) for term in terms]
         total = signed_sum([(term.negated, term.part) for term in done])
@@ -377,7 +380,7 @@ def fresh_sum(
     kind = TensorType(tuple(shape), dtype, Dense(len(shape)), zero_of(dtype))
     dest, at = trace.empty(kind, location), _identity_index(len(shape))
     if plain:
-        first = cast(signed_sum(plain), dtype)
+        first = cast(signed_sum(plain, dtype), dtype)
         dest = elementwise_into(trace, first, extents, dest, at, location)
     else:
         dest = fill_with(trace, zero_of(dtype), extents, dest, at, location)
@@ -388,11 +391,14 @@ def fresh_sum(
 
 
 def _all_dense(
-    terms: Sequence[Term], shape: Sequence[AffineExpr], plain: Sequence[tuple[bool, Pointwise]]
+    terms: Sequence[Term],
+    shape: Sequence[AffineExpr],
+    plain: Sequence[tuple[bool, Pointwise]],
+    dtype: DType,
 ) -> bool:
     """Whether the sum is dense: one dense term is enough to make it so."""
     result = range(len(shape))
     layouts = [result_layout(term.part, result, term.op) for term in terms if term.reduced]
     if plain:
-        layouts.append(result_layout(signed_sum(plain), result))
+        layouts.append(result_layout(signed_sum(plain, dtype), result))
     return any(layout.format.is_dense for layout in layouts)

@@ -8,11 +8,13 @@ softmax of ``S`` may be assigned to ``S``, whose pattern it keeps.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import assert_never
 
-from sparsejit.affine import AffineExpr, Dim, dims_of, substitute
+from sparsejit.affine import AffineExpr, Constant, Dim, add, dims_of, mul, substitute
 from sparsejit.ir.scalar import Arg
 from sparsejit.ir.simplify import Known, Missing, NoValue, simplify_absence
-from sparsejit.ir.tensor import Convert, Generic, Op, Value
+from sparsejit.ir.tensor import Convert, ExtractSlice, Generic, Op, Pad, Value
+from sparsejit.trace._extents import difference, tidy
 
 __all__ = ["Places", "places_within"]
 
@@ -27,7 +29,9 @@ def places_within(value: Value, names: Collection[str], ops: Iterable[Op]) -> Pl
 
     Each is one where the tensor called ``names`` stores something if ``value`` does.
     """
-    made = {op.result.name: op for op in ops if isinstance(op, Generic | Convert)}
+    made = {
+        op.result.name: op for op in ops if isinstance(op, Generic | Convert | ExtractSlice | Pad)
+    }
 
     def follow(current: Value, depth: int) -> Places:
         if current.name in names:
@@ -35,8 +39,11 @@ def places_within(value: Value, names: Collection[str], ops: Iterable[Op]) -> Pl
         op = made.get(current.name)
         if op is None or depth == 0 or current.type.format.is_all_full:
             return frozenset()
-        if isinstance(op, Convert):
-            return follow(op.source, depth - 1)
+        if not isinstance(op, Generic):
+            return frozenset(
+                tuple(tidy(substitute(expr, _moved(op))) for expr in place)
+                for place in follow(op.source, depth - 1)
+            )
         found: set[tuple[AffineExpr, ...]] = set()
         for operand, value in enumerate(op.inputs):
             if not value.type.format.is_all_full and _is_needed(op, operand):
@@ -47,6 +54,26 @@ def places_within(value: Value, names: Collection[str], ops: Iterable[Op]) -> Pl
         return frozenset(found)
 
     return follow(value, _DEEPEST)
+
+
+def _moved(op: Convert | ExtractSlice | Pad) -> dict[int, AffineExpr]:
+    """Return where each dimension of the source is, over the dimensions of the result."""
+    rank = op.source.type.rank
+    match op:
+        case Convert():
+            return {d: Dim(d) for d in range(rank)}
+        case ExtractSlice():
+            kept = iter(range(rank))
+            return {
+                d: op.offsets[d]
+                if d in op.dropped
+                else add(op.offsets[d], mul(Constant(op.strides[d]), Dim(next(kept))))
+                for d in range(rank)
+            }
+        case Pad():
+            return {d: difference(Dim(d), low) for d, low in enumerate(op.low)}
+        case _:
+            assert_never(op)
 
 
 def _is_needed(op: Generic, operand: int) -> bool:

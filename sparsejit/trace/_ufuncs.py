@@ -197,9 +197,12 @@ def _mixed_comparison(op: BinaryOp, lhs: Pointwise, rhs: Pointwise) -> Pointwise
 
 
 def choose(condition: Pointwise, then: Pointwise, orelse: Pointwise) -> Pointwise:
-    """Return ``np.where(condition, then, orelse)``: both sides in their common dtype."""
+    """Return ``np.where(condition, then, orelse)``: both sides in their common dtype.
+
+    NumPy casts a Python integer that the dtype cannot hold here, where a ufunc refuses it.
+    """
     dtype = result_dtype((then, orelse))
-    return select(as_bool(condition), converted(then, dtype), converted(orelse, dtype))
+    return select(as_bool(condition), cast(then, dtype), cast(orelse, dtype))
 
 
 def weakened(part: Pointwise, operands: Sequence[Pointwise]) -> Pointwise:

@@ -31,6 +31,12 @@ __all__ = ["assigned_objects", "has_aliases", "may_be_refused"]
 
 Roots = dict[str, int | None]
 
+_VIEWS = (
+    "{0}.T", "{0}[", "{0}.reshape", "np.reshape(", "np.diagonal(", "np.transpose(",
+    "np.expand_dims(", "np.squeeze({0}[",
+)  # fmt: skip
+"""How the texts of views of their first hole begin."""
+
 
 def _names(expr: Expr | IndexExpr) -> Iterator[str]:
     match expr:
@@ -46,7 +52,9 @@ def _view_of(expr: Expr) -> str | None:
     match expr:
         case Var(name):
             return name
-        case Item(base, _) | Apply("{0}.T" | "np.diagonal({0})", (base,)):
+        case Item(base, _):
+            return _view_of(base)
+        case Apply(template, (base, *_)) if template.startswith(_VIEWS):
             return _view_of(base)
         case _:
             return None

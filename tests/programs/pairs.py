@@ -20,6 +20,7 @@ _UNIONS = (
     np.add, np.subtract, np.maximum, np.minimum, np.equal, np.not_equal, np.less, np.less_equal,
     np.greater, np.greater_equal,
 )  # fmt: skip
+_PRODUCTS = (np.dot, np.inner, np.outer, np.tensordot)
 _DIVISIONS = (np.true_divide, np.floor_divide, np.remainder)
 
 
@@ -62,6 +63,8 @@ class Pair(np.ndarray[Any, np.dtype[Any]]):
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Compute on all elements; rearrangements move the mask as they move the values."""
+        if func in _PRODUCTS and not all(map(_is_finite, args[:2])):
+            raise ValueError("a product with inf depends on what is stored")
         value = func(*_plain_all(args), **kwargs)
         if func in _REARRANGING and isinstance(value, np.ndarray):
             return _rearranged(func, args, kwargs, value)
@@ -151,13 +154,32 @@ def _same(one: Array, other: Array) -> bool:
 
 
 def _with_annihilator(ufunc: Any, inputs: Sequence[Any], value: Array) -> Array:
-    """Return the value with 0 where nothing is divided, also by 0."""
+    """Return the value with 0 where nothing is divided, also by 0, or times nothing, also inf."""
+    if ufunc in (np.multiply, np.matmul):
+        return _times_nothing(ufunc, inputs, value)
     left = inputs[0]
     if ufunc not in _DIVISIONS or not isinstance(left, Pair) or left.fill:
         return value
     if left.stored is None or value.shape != left.shape:
         raise ValueError("a quotient depends on what is stored")
     return np.where(left.stored, value, np.zeros((), value.dtype))
+
+
+def _times_nothing(ufunc: Any, inputs: Sequence[Any], value: Array) -> Array:
+    if all(map(_is_finite, inputs)):
+        return value
+    for item in inputs:
+        if not isinstance(item, Pair) or item.fill:
+            continue
+        if item.stored is None or item.shape != value.shape or ufunc is np.matmul:
+            raise ValueError("a product with inf depends on what is stored")
+        value = np.where(item.stored, value, np.zeros((), value.dtype))
+    return value
+
+
+def _is_finite(value: Any) -> bool:
+    array = np.asarray(as_plain(value))
+    return array.dtype.kind in "biu" or bool(np.isfinite(array).all())
 
 
 def _described(ufunc: Any, inputs: Sequence[Any], value: Array) -> Any:

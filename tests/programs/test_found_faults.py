@@ -315,6 +315,38 @@ def test_outer_products_have_the_dtype_of_multiply(dtype: str, other: Any) -> No
     np.testing.assert_array_equal(got, wanted)
 
 
+@pytest.mark.parametrize("scalar", [3, -1, 0.5])
+def test_comparisons_of_python_scalars_are_numbers(scalar: Any) -> None:
+    def function(s: Any) -> Any:
+        return -(s > 1), (s > 1) + (s > 0), (s < 2) * (s == 3), abs(s > 1), (s > 1) - (s > 2)
+
+    got, wanted = _jit(function)(scalar), function(scalar)
+    assert [value.dtype.kind for value in got] == ["i"] * 5
+    assert list(map(int, got)) == list(wanted)
+
+
+@pytest.mark.parametrize("dtype", ["uint64", "uint8", "int8"])
+@pytest.mark.parametrize("number", [-1, 300])
+def test_where_casts_numbers_that_do_not_fit(dtype: str, number: int) -> None:
+    x = np.array([1, 2]).astype(dtype)
+    function: Callable[[Any], Any] = lambda x: np.where(x > 1, number, x)  # noqa: E731
+    np.testing.assert_array_equal(_jit(function)(x), function(x))
+    assert _jit(function)(x).dtype == x.dtype
+
+
+def test_a_bool_is_subtracted_beside_a_sum() -> None:
+    def function(x: Any, y: Any) -> Any:
+        i, j, k = sj.indices("i j k")
+        t = sj.output()
+        t[k] = x[k] * y[i] - sj.all(x[j], over=j)
+        y[k] = x[i] - (x[k] > 2)
+        return t
+
+    x, y = np.array([2.0, 3.0]), np.array([1.0, -2.0])
+    assert _jit(function)(x, y).tolist() == [-3.0, -4.0]
+    assert y.tolist() == [5.0, 4.0]
+
+
 def test_dtypes_that_have_nothing_in_common() -> None:
     x, y = np.ones(2, "bfloat16"), np.ones(2, "int64")
     with pytest.raises(sj.errors.TensorTypeError, match="bfloat16 and int64 have no common dtype"):
@@ -357,6 +389,20 @@ def test_slices_of_new_axes() -> None:
     assert _jit(function)(x).tolist() == [[[2.0], [3.0], [4.0]]]
     with pytest.raises(sj.errors.UnsupportedError, match="an empty slice of a new axis"):
         _jit(lambda x: x[None][:0])(x)
+
+
+@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+def test_functions_of_the_entries_of_a_part(fmt: sj.Format) -> None:
+    def function(S: Any) -> None:
+        S[1:3] = sj.unary(S[1:3], present=lambda a, i, j: 2 * a + i + j)
+        S[:, 1:] = sj.select(S[:, 1:], lambda a: a > 0)
+
+    S = sj.asarray(ENTRIES, format=fmt)
+    wanted = np.where(_stored(S), 2 * ENTRIES + [[0, 0], [0, 1], [1, 2], [0, 0]], 0)
+    wanted[[0, 3]] = ENTRIES[[0, 3]]
+    _jit(function)(S)
+    wanted[:, 1] = np.maximum(wanted[:, 1], 0)
+    np.testing.assert_array_equal(S.to_numpy(), wanted)
 
 
 def test_coordinates_in_a_strided_part() -> None:
