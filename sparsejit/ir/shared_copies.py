@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sparsejit.ir.device_statements import LibraryCall
+from sparsejit.ir.loop_uses import rooted, roots
 from sparsejit.ir.loop_walk import (
     all_statements,
     map_body,
@@ -64,12 +65,16 @@ def share_copies(func: LoopFunc) -> LoopFunc:
 def _shared(func: LoopFunc) -> dict[str, Memref]:
     """The copies to leave out, by name, with what is read instead."""
     statements = list(all_statements(func.body))
-    changing = {
-        memref.name
-        for stmt in statements
-        if not isinstance(stmt, Copy)
-        for memref in memrefs_written(stmt)
-    }
+    part_of = roots(func)  # an array changes with its parts
+    changing = rooted(
+        (
+            memref.name
+            for stmt in statements
+            if not isinstance(stmt, Copy)
+            for memref in memrefs_written(stmt)
+        ),
+        part_of,
+    )
     copied = [stmt for stmt in statements if isinstance(stmt, Copy)]
     kept = {memref.name for memref in result_memrefs(func)}
     kept |= {stmt.source.name for stmt in statements if isinstance(stmt, View)}
@@ -77,13 +82,8 @@ def _shared(func: LoopFunc) -> dict[str, Memref]:
     kept |= {memref.name for call in calls for memref in memrefs(call)}
     allocated = _allocated(func.body)
     shared: dict[str, Memref] = {}
-    stable = {
-        param.name
-        for param in func.params
-        if isinstance(param, Memref)
-        and param.name not in changing
-        and all(stmt.target.name != param.name for stmt in copied)
-    }
+    given = {param.name for param in func.params if isinstance(param, Memref)}
+    stable = given - changing - rooted((stmt.target.name for stmt in copied), part_of)
     for stmt in copied:
         target, source = stmt.target, shared.get(stmt.source.name, stmt.source)
         is_copy = target.name in allocated and target.name not in changing | kept

@@ -273,6 +273,21 @@ def test_loops_carry_a_number_that_is_an_argument(target: str) -> None:
     assert tuple(map(int, got)) == (2, 16, 6)
 
 
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+@pytest.mark.parametrize("part", [slice(None), (slice(None), slice(2))])
+def test_a_copy_of_what_changes_through_a_part(target: str, part: Any) -> None:
+    # LLVM's copy was left out, since only a view of the argument is written.
+    def function(y: Any, z: Any) -> Any:
+        before = sj.fori_loop(0, 1, lambda i, c: c, y)
+        y[part] = z
+        return before
+
+    y = np.arange(12.0).reshape(4, 3)
+    before = sparse_jit(function, target=target, output=sj.CSR)(y, 7.0)
+    np.testing.assert_array_equal(before.to_numpy(), np.arange(12.0).reshape(4, 3))
+    assert (y[part] == 7).all()
+
+
 BATCHED = sj.Format("(i, j, k) -> (i : batch, j : dense, k : compressed)")
 STACKED = sj.Format("(i, j, k) -> (i : dense, j : dense, k : compressed)")
 ON_BATCHES: dict[str, Callable[[Any, Any], Any]] = {
