@@ -246,6 +246,8 @@ def _undecided(condition: ScalarExpr, then: _State, orelse: _State, dtype: DType
             a == b and not _asks_for_pattern(condition)
         ):
             return Missing(a)  # and where the pattern decides, one side may be an entry
+        case Known(a), Known(b) if a == b:
+            return then
         case _:
             return Known(Select(condition, _expr(then, dtype), _expr(orelse, dtype)))
 

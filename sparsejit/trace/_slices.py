@@ -13,6 +13,7 @@ from sparsejit.errors import Location
 from sparsejit.formats import COO, Format, LevelKind, SparseVector
 from sparsejit.ir.tensor import ExtractSlice, Value
 from sparsejit.ir.types import TensorType
+from sparsejit.trace._computation import without_batches
 from sparsejit.trace._context import Trace
 from sparsejit.trace._pointwise import Pointwise
 from sparsejit.trace._result_formats import result_layout
@@ -64,6 +65,14 @@ def sparse_slice(
         return None
     chosen = format or _format_of(view.value, part, len(shape), bool(dropped))
     kind = view.value.type
+    if without_batches(chosen) != chosen:
+        if (tuple(offsets), tuple(sizes), tuple(strides)) == (
+            (Constant(0),) * len(offsets),
+            kind.shape,
+            (1,) * len(strides),
+        ):
+            return None  # a copy has the pattern of its source
+        chosen = chosen if format else without_batches(chosen)
     result = trace.value(TensorType(tuple(shape), kind.dtype, chosen, kind.fill))
     where = (tuple(offsets), tuple(sizes), tuple(strides), tuple(dropped))
     trace.ops.append(ExtractSlice(result, view.value, *where, location))

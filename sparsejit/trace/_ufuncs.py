@@ -202,7 +202,15 @@ def choose(condition: Pointwise, then: Pointwise, orelse: Pointwise) -> Pointwis
     NumPy casts a Python integer that the dtype cannot hold here, where a ufunc refuses it.
     """
     dtype = result_dtype((then, orelse))
-    return select(as_bool(condition), cast(then, dtype), cast(orelse, dtype))
+    return select(as_bool(condition), _wrapped(then, dtype), _wrapped(orelse, dtype))
+
+
+def _wrapped(part: Pointwise, dtype: DType) -> Pointwise:
+    """Return ``part`` in ``dtype``; only a Python integer that is converted at once is checked."""
+    is_number = part.weak and part.const is None and part.dtype.is_integer
+    if is_number and dtype.is_integer and part.dtype is not dtype:
+        part = binary(BinaryOp.OR, part, _const(0, part))
+    return cast(part, dtype)
 
 
 def weakened(part: Pointwise, operands: Sequence[Pointwise]) -> Pointwise:
