@@ -66,7 +66,7 @@ class _Part:
 def _parts(trace: Trace, arrays: Any) -> list[_Part]:
     """Return the present contents of arrays, in their common dtype."""
     found = [as_array(trace, array) for array in arrays]
-    contents = [array.read() for array in found]
+    contents = [replace(array.read(), weak=False) for array in found]  # NumPy makes arrays first
     dtype = result_dtype(contents)
     return [
         _Part(cast(content, dtype), array.extents)

@@ -130,6 +130,20 @@ def test_a_bool_is_subtracted_beside_a_sum() -> None:
     assert y.tolist() == [5.0, 4.0]
 
 
+@pytest.mark.parametrize("number", [3, 2.5])
+def test_numbers_put_together_with_arrays_are_arrays(number: Any) -> None:
+    functions: list[Callable[[Any], Any]] = [
+        lambda x: np.vstack([number, x[:, None]]),
+        lambda x: np.hstack([x, number]),
+        lambda x: np.stack([x[0], number]),
+    ]
+    x = np.array([7, 8], "uint16")
+    for function in functions:
+        got, wanted = _jit(function)(x), function(x)
+        assert got.dtype == wanted.dtype
+        np.testing.assert_array_equal(got, wanted)
+
+
 def test_dtypes_that_have_nothing_in_common() -> None:
     x, y = np.ones(2, "bfloat16"), np.ones(2, "int64")
     with pytest.raises(sj.errors.TensorTypeError, match="bfloat16 and int64 have no common dtype"):
