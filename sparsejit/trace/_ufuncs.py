@@ -16,6 +16,7 @@ import numpy as np
 from sparsejit.errors import TensorValueError, UnsupportedError
 from sparsejit.ir.fold import integer_limits
 from sparsejit.ir.ops import BinaryOp, UnaryOp
+from sparsejit.ir.scalar import Arg
 from sparsejit.ir.types import DType
 from sparsejit.trace._locations import caller
 from sparsejit.trace._pointwise import Pointwise, binary, cast, constant_of, select, unary
@@ -111,6 +112,7 @@ def apply(ufunc: np.ufunc, operands: Sequence[Pointwise]) -> Pointwise:
         decided = _beyond_bounds(ufunc, *operands)
         if decided is not None:
             return decided
+        operands = _as_given(operands)
     if ufunc is np.power:
         operands = _checked_power(*operands)
     dtypes = loop_dtypes(ufunc, operands)
@@ -183,16 +185,26 @@ def _beyond_bounds(ufunc: np.ufunc, lhs: Pointwise, rhs: Pointwise) -> Pointwise
     return None
 
 
+def _as_given(operands: Sequence[Pointwise]) -> tuple[Pointwise, ...]:
+    """Return operands to compare: integers of the call are compared as they are, also too large."""
+    if not all(operand.dtype.is_integer for operand in operands):
+        return tuple(operands)
+    return tuple(
+        replace(operand, weak=False) if operand.weak and operand.const is None else operand
+        for operand in operands
+    )
+
+
 def _mixed_comparison(op: BinaryOp, lhs: Pointwise, rhs: Pointwise) -> Pointwise:
     """Compare int64 with uint64 exactly: a negative number is below all unsigned ones."""
     if lhs.dtype is DType.INT64:
         negative = binary(BinaryOp.LT, lhs, _const(0, lhs))
         smaller = op in (BinaryOp.LT, BinaryOp.LE, BinaryOp.NE)
-        rest = binary(op, cast(lhs, DType.UINT64), rhs)
+        rest = binary(op, _wrapped(lhs, DType.UINT64), rhs)
         return select(negative, constant_of(smaller, DType.BOOL), rest)
     negative = binary(BinaryOp.LT, rhs, _const(0, rhs))
     greater = op in (BinaryOp.GT, BinaryOp.GE, BinaryOp.NE)
-    rest = binary(op, lhs, cast(rhs, DType.UINT64))
+    rest = binary(op, lhs, _wrapped(rhs, DType.UINT64))
     return select(negative, constant_of(greater, DType.BOOL), rest)
 
 
@@ -206,9 +218,9 @@ def choose(condition: Pointwise, then: Pointwise, orelse: Pointwise) -> Pointwis
 
 
 def _wrapped(part: Pointwise, dtype: DType) -> Pointwise:
-    """Return ``part`` in ``dtype``; only a Python integer that is converted at once is checked."""
-    is_number = part.weak and part.const is None and part.dtype.is_integer
-    if is_number and dtype.is_integer and part.dtype is not dtype:
+    """Return ``part`` in ``dtype``; of numbers of a call, those converted at once must fit."""
+    integers = part.dtype.is_integer and dtype.is_integer and part.dtype is not dtype
+    if integers and isinstance(part.body, Arg) and not part.accesses[0].value.type.rank:
         part = binary(BinaryOp.OR, part, _const(0, part))
     return cast(part, dtype)
 

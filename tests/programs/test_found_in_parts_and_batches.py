@@ -117,6 +117,17 @@ def test_where_casts_numbers_that_do_not_fit(dtype: str, number: int) -> None:
     np.testing.assert_array_equal(given, function(x))
 
 
+@pytest.mark.parametrize("dtype", ["uint64", "uint32", "int8"])
+@pytest.mark.parametrize("number", [-1, 2, 2**40])
+def test_integers_of_the_call_are_compared_whatever_their_size(dtype: str, number: int) -> None:
+    def function(x: Any, n: Any) -> Any:
+        return x > n, n <= x, x == n, np.where(x > n, x, n)
+
+    x = np.array([1, 2, 3]).astype(dtype)
+    for got, wanted in zip(_jit(function)(x, number), function(x, number), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
 def test_a_bool_is_subtracted_beside_a_sum() -> None:
     def function(x: Any, y: Any) -> Any:
         i, j, k = sj.indices("i j k")
