@@ -150,7 +150,7 @@ FAULTS = (
     Fault("transposes do nothing", "sparsejit.trace._views:View.permuted", _same_order),
     Fault("-= adds", "sparsejit.trace._assignment:_updated", _never_flips),
     Fault("parts are put on each other", "sparsejit.trace._arranging:_in_a_row", _all_start_at_0),
-    Fault("moved entries stay", f"{STAGE}._sparse_reshaping:_shifted", _not_shifted),
+    Fault("moved entries stay", f"{STAGE}._entry_moves:_shifted", _not_shifted),
     Fault("branches are swapped", f"{STAGE}._dense_bufferize:_Bufferizer._if", _swapped_branches),
     Fault("loops begin late", f"{STAGE}._dense_bufferize:_Bufferizer._for", _begins_late),
     Fault(

@@ -167,8 +167,6 @@ def _check_storage(mine: Any, theirs: Any, wanted: str | None, what: str) -> Non
         return
     if theirs.stored is None or theirs.pads or not _stores_entries_only(mine.format):
         return
-    if wanted is not None and not mine.fill_value and theirs.fill:
-        return  # it was dense on the way, as the rules for formats let it be
     ones = sj.SparseTensor(
         mine.format, mine.shape, mine.positions, mine.coordinates,
         np.ones(mine.values.shape), 0.0,
