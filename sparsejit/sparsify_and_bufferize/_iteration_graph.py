@@ -8,7 +8,7 @@ each other a candidate says which operands are *located* (searched) instead of i
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -62,7 +62,11 @@ def loop_orders(
             wishes = [_level_edges(space.inputs[number]) for number in kept]
             soft = [_level_edges(space.inputs[number]) for number in full]
             edges = fixed.union(*wishes)
+            shared = (
+                _shared_first(space, kept, located) if scattered else frozenset[tuple[int, int]]()
+            )
             for extra in (
+                *((blocks.union(shared, *soft),) if shared else ()),
                 blocks.union(last, *soft),
                 blocks | last,
                 blocks.union(*soft),
@@ -101,6 +105,23 @@ def _diagonal_edges(space: LevelSpace) -> Edges:
     """The loop along a diagonal comes after the one over diagonals, so that its bound is known."""
     along = [(n, loop.diagonal) for n, loop in enumerate(space.loops) if loop.diagonal is not None]
     return frozenset((diagonal.offset, number) for number, diagonal in along)
+
+
+def _shared_first(space: LevelSpace, kept: Sequence[int], located: Sequence[int]) -> Edges:
+    """The loops that a located operand shares with others come before those that it alone has.
+
+    Converted to that order, it is walked from where the others are.
+    """
+    others = set[int]().union(*(_loops_of(space.inputs[number]) for number in kept))
+    edges: set[tuple[int, int]] = set()
+    for number in located:
+        own = _loops_of(space.inputs[number])
+        edges.update((a, b) for a in own & others for b in own - others)
+    return frozenset(edges)
+
+
+def _loops_of(access: Access) -> set[int]:
+    return set[int]().union(*(dims_of(level.expr) for level in access.levels))
 
 
 def _reductions_last(space: LevelSpace, whole: bool) -> Edges:

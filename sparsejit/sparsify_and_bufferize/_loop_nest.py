@@ -24,21 +24,33 @@ from sparsejit.sparsify_and_bufferize._iteration_graph import LoopOrder
 from sparsejit.sparsify_and_bufferize._iteration_lattice import IterationLattice, lattice_of
 from sparsejit.sparsify_and_bufferize._kernel import Kernel, State
 from sparsejit.sparsify_and_bufferize._level_iterators import Cursor, LevelIterator
+from sparsejit.sparsify_and_bufferize._level_space import Access
 from sparsejit.sparsify_and_bufferize._scalar_lowering import lower_scalar, widened
 from sparsejit.sparsify_and_bufferize._sinks import Sink, Stmts
 from sparsejit.sparsify_and_bufferize._workspace_sink import WorkspaceSink
 
-__all__ = ["LoopNest"]
+__all__ = ["GridError", "LoopNest"]
+
+
+class GridError(UnsupportedError):
+    """A plan that would visit all coordinates of two dimensions for a sparse result.
+
+    It is right, and as slow as if nothing were sparse: other plans come first.
+    """
 
 
 class LoopNest:
     """Builds the statements of ``kernel`` with its loops in ``order``, writing to ``sink``."""
 
-    def __init__(self, kernel: Kernel, order: LoopOrder, sink: Sink) -> None:
+    def __init__(
+        self, kernel: Kernel, order: LoopOrder, sink: Sink, *, visits_grids: bool = True
+    ) -> None:
         self._kernel = kernel
         self._order = order.loops
         self._located = order.located
         self._sink = sink
+        self._visits_grids = visits_grids
+        self._whole: list[int] = []  # the loops around that visit every coordinate
         self.lattices: list[tuple[int, IterationLattice]] = []
 
     def statements(self) -> Stmts:
@@ -77,10 +89,13 @@ class LoopNest:
         self._refuse_quadratic(loop, lattice, state)
         self._refuse_every_diagonal(loop, lattice, state)
         self._refuse_disorder(lattice, state)
+        self._refuse_grid(loop, lattice, state)
 
         def body(visit: Visit) -> Stmts:
             return self._visit(depth, state, everyone, visit)
 
+        around = self._whole
+        self._whole = [*around, loop] if lattice.is_full else around
         statements = coiterate(
             kernel,
             state,
@@ -90,6 +105,7 @@ class LoopNest:
             parallel=kernel.space.loops[loop].is_parallel and self._sink.concurrent,
             collapse=self._may_collapse(state),
         )
+        self._whole = around
         return (*self._sink.enter_loop(loop, state), *statements) if statements else ()
 
     def _visit(self, depth: int, state: State, everyone: frozenset[int], visit: Visit) -> Stmts:
@@ -232,6 +248,26 @@ class LoopNest:
                     hint=f"convert {name} to DIA before",
                 )
 
+    def _refuse_grid(self, loop: int, lattice: IterationLattice, state: State) -> None:
+        """Refuse to visit every pair of coordinates of two dimensions for a sparse result.
+
+        So it is where an operand is walked from its beginning for each coordinate around. It is no
+        loss where an operand has a slot for each pair.
+        """
+        space = self._kernel.space
+        stored = [level for level in space.output.levels if not level.type.is_full]
+        written = set[int]().union(*(dims_of(level.expr) for level in stored))
+        is_sparse = any(access.may_be_absent for access in space.inputs)
+        begins = all(state.cursors[operand].level == 0 for operand in lattice.iterators)
+        if self._visits_grids or not (is_sparse and loop in written):
+            return
+        if not (lattice.is_full or begins):
+            return
+        for outer in self._whole:
+            in_blocks = any(space.loops[k].block is not None for k in (outer, loop))
+            if not in_blocks and not any(_enumerates(k, outer, loop) for k in space.inputs):
+                raise GridError("every coordinate of two dimensions would be visited")
+
     def _refuse_disorder(self, lattice: IterationLattice, state: State) -> None:
         """Unordered coordinates cannot be merged with others, nor appended."""
         kernel = self._kernel
@@ -364,3 +400,9 @@ class LoopNest:
             return kernel.at(kernel.space.coordinates[loop], state)
 
         return lower_scalar(expr, kernel.dtypes, element, coordinate)
+
+
+def _enumerates(access: Access, *pair: int) -> bool:
+    """Whether an operand has a level without gaps over each of these loops."""
+    full = [level.expr for level in access.levels if level.type.is_full]
+    return access.is_sparse and all(Dim(loop) in full for loop in pair)

@@ -39,7 +39,10 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What ``sparsify`` is asked for, handed on to the ways of doing it."""
+    """What ``sparsify`` is asked for, handed on to the ways of doing it.
+
+    ``visits_grids`` allows plans that visit every coordinate of two dimensions (``GridError``).
+    """
 
     op: Generic
     inputs: tuple[Buffer, ...]
@@ -48,6 +51,7 @@ class Task:
     options: StageOptions
     updates: bool
     converts: bool
+    visits_grids: bool = False
 
 
 def plans_of(task: Task) -> Iterator[Plan]:

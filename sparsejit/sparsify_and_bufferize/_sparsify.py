@@ -28,7 +28,7 @@ from sparsejit.sparsify_and_bufferize._iteration_graph import LoopOrder
 from sparsejit.sparsify_and_bufferize._iteration_lattice import lattice_text
 from sparsejit.sparsify_and_bufferize._kernel import Kernel
 from sparsejit.sparsify_and_bufferize._level_space import level_space_of
-from sparsejit.sparsify_and_bufferize._loop_nest import LoopNest
+from sparsejit.sparsify_and_bufferize._loop_nest import GridError, LoopNest
 from sparsejit.sparsify_and_bufferize._naming import Namer
 from sparsejit.sparsify_and_bufferize._operand_conversion import Conversion, conversions_for
 from sparsejit.sparsify_and_bufferize._options import StageOptions
@@ -73,11 +73,17 @@ def sparsify(
         op, inputs = _with_destination_as_input(op), (*inputs, destination)
     task = Task(op, inputs, destination, symbols, options, updates, converts)
     reasons: dict[str, UnsupportedError] = {}
-    for plan in plans_of(task):
-        try:
-            return _converted(task, plan, namer) if plan.convert else _lowered(task, plan, namer)
-        except UnsupportedError as error:
-            reasons.setdefault(error.what, error)
+    for grids in (False, True):
+        allowed = replace(task, visits_grids=grids)
+        for plan in plans_of(allowed):
+            try:
+                if plan.convert:
+                    return _converted(allowed, plan, namer)
+                return _lowered(allowed, plan, namer)
+            except UnsupportedError as error:
+                reasons.setdefault(error.what, error)
+        if not any(isinstance(reason, GridError) for reason in reasons.values()):
+            break
     raise _refusal(op, list(reasons.values()))
 
 
@@ -116,10 +122,11 @@ def _lowered(task: Task, plan: Plan, namer: Namer) -> Sparsified:
         kernel = Kernel(task.op, plan.space, task.inputs, task.symbols, namer.fork())
         try:
             sink = make_sink(kernel)
-            nest = LoopNest(kernel, plan.order, sink)
+            nest = LoopNest(kernel, plan.order, sink, visits_grids=task.visits_grids)
             statements = nest.statements()
         except UnsupportedError as error:
-            refused = error  # the last way is the most general, so its reason is the one to tell
+            # The last way is the most general, so its reason is the one to tell.
+            refused = refused if isinstance(refused, GridError) else error
             continue
         facts = _facts(kernel, plan.order, sink)
         return Sparsified(statements, sink.result, facts, _lattices(kernel, nest), kernel.namer)
