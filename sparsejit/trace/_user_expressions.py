@@ -25,18 +25,19 @@ from sparsejit.trace._context import Trace
 from sparsejit.trace._entries import has_nothing, nothing_of, over_entries
 from sparsejit.trace._function_source import UnreadableError, location_of
 from sparsejit.trace._operands import as_array
-from sparsejit.trace._pointwise import Pointwise, select
+from sparsejit.trace._pointwise import Pointwise, select, size_of
 from sparsejit.trace._promotion import converted, result_dtype
 from sparsejit.trace._scalar_functions import is_pure, part_of, rule_of
 from sparsejit.trace._symbolic import SymbolicInt
 from sparsejit.trace._ufuncs import apply, as_bool, weakened
 
-__all__ = ["Names", "Scope", "evaluate", "lifted", "merged", "plain_function", "truth"]
+__all__ = ["Names", "Scope", "bounded", "evaluate", "lifted", "merged", "plain_function", "truth"]
 
 Names = dict[str, Any]
 """What the local names stand for: expressions, or Python values."""
 
 _DEEPEST = 16
+_LARGEST = 2048
 
 _BINARY: dict[type[ast.operator], tuple[np.ufunc, Callable[[Any, Any], Any]]] = {
     ast.Add: (np.add, operator.add),
@@ -215,7 +216,17 @@ def _operated(
     if not any(isinstance(value, Pointwise) for value in values):
         return static(*values)
     parts = [lifted(scope.trace, value) for value in values]
-    return weakened(apply(ufunc, parts), parts)
+    return bounded(scope, node, weakened(apply(ufunc, parts), parts))
+
+
+def bounded(scope: Scope, node: ast.AST, value: Any) -> Any:
+    """Return ``value``, refused where it is too large.
+
+    Expressions are trees: a value that is used three times in each turn of a loop triples.
+    """
+    if isinstance(value, Pointwise) and size_of(value) > _LARGEST:
+        scope.refuse(node, f"the expression has more than {_LARGEST} operations")
+    return value
 
 
 def _compared(

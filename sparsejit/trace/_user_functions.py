@@ -26,6 +26,7 @@ from sparsejit.trace._scalar_functions import rule_of
 from sparsejit.trace._user_expressions import (
     Names,
     Scope,
+    bounded,
     evaluate,
     lifted,
     merged,
@@ -174,7 +175,8 @@ class _Reader:
         then, other = sides
         names.clear()
         for name in then.keys() & other.keys():  # what only one side binds is bound on neither
-            names[name] = merged(self.scope, statement, condition, then[name], other[name])
+            whole = merged(self.scope, statement, condition, then[name], other[name])
+            names[name] = bounded(self.scope, statement, whole)
 
     def unrolled(self, statement: ast.For, names: Names) -> list[ast.stmt]:
         """Return the statements of a loop over constants, one turn after the other."""
@@ -197,7 +199,7 @@ class _Reader:
     def bind(self, target: ast.expr, value: Any, names: Names) -> None:
         match target:
             case ast.Name(name):
-                names[name] = value
+                names[name] = bounded(self.scope, target, value)
             case ast.Tuple(parts) | ast.List(parts) if isinstance(value, tuple | list):
                 if len(parts) != len(value):
                     self.refuse(target, f"{len(value)} values for {len(parts)} names")

@@ -429,3 +429,26 @@ def test_numba_is_imported_when_it_is_needed() -> None:
         "assert 'numba' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def root(x: Any) -> Any:
+    y = x
+    for _ in range(24):
+        y = 0.5 * (y + x / y) if y != 0 else y
+    return y
+
+
+def doubled(x: Any) -> Any:
+    y = x
+    for _ in range(40):
+        y = max(y, y)
+    return y
+
+
+@pytest.mark.parametrize(("function", "wanted"), [(root, np.sqrt), (doubled, np.abs)])
+def test_what_grows_with_each_turn_is_compiled_and_not_written_out(
+    function: Any, wanted: Any
+) -> None:
+    A: Any = sp.random_array((6, 7), density=0.4, rng=np.random.default_rng(0), format="csr")
+    result = sj.sparse_jit(lambda A: sj.unary(A, present=function))(A)
+    np.testing.assert_allclose(result.toarray(), wanted(A.toarray()), rtol=1e-12)

@@ -8,11 +8,14 @@ when it is loaded.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import llvmlite
 from llvmlite import binding
+from llvmlite.binding import ffi
+from llvmlite.binding.newpassmanagers import NewPassManager
 
 from sparsejit.backends.llvm._blas import BLAS_SYMBOLS
 from sparsejit.backends.llvm._functions import EXTERNAL
@@ -58,20 +61,44 @@ def versions() -> tuple[str, ...]:
 def compiled(emitted: Emitted, called: frozenset[str] = frozenset()) -> bytes:
     """Return the object of a module."""
     _check_symbols(emitted.external, called)
+    # Types, constants and metadata live as long as their context: the global one never ends.
+    with binding.create_context() as context, _parsed(emitted.text, context) as module:
+        machine = _machine()
+        tuning = binding.PipelineTuningOptions(speed_level=2)
+        tuning.loop_vectorization = True
+        tuning.loop_unrolling = True
+        builder = binding.create_pass_builder(machine, tuning)
+        with _passes(builder) as passes:
+            passes.run(module, builder)
+        content: bytes = machine.emit_object(module)
+    return content
+
+
+@contextmanager
+def _passes(builder: Any) -> Iterator[Any]:
+    """Return the passes of a builder; their memory is freed behind the block.
+
+    llvmlite's wrapper has a method for that, which one of its bases hides.
+    """
+    passes = builder.getModulePassManager()
     try:
-        module = binding.parse_assembly(emitted.text)
+        yield passes
+    finally:
+        if type(passes)._dispose is ffi.ObjectRef._dispose:
+            NewPassManager._dispose(passes)
+            passes.detach()
+        passes.close()
+
+
+def _parsed(text: str, context: Any) -> Any:
+    """Return the verified module of a text."""
+    try:
+        module = binding.parse_assembly(text, context)
         module.verify()
     except RuntimeError as error:
         message = f"LLVM refuses a generated module: {' '.join(str(error).split())}"
         raise BackendError(message, hint=BUG) from error
-    machine = _machine()
-    tuning = binding.PipelineTuningOptions(speed_level=2)
-    tuning.loop_vectorization = True
-    tuning.loop_unrolling = True
-    builder = binding.create_pass_builder(machine, tuning)
-    builder.getModulePassManager().run(module, builder)
-    content: bytes = machine.emit_object(module)
-    return content
+    return module
 
 
 def _check_symbols(external: tuple[str, ...], called: frozenset[str]) -> None:
