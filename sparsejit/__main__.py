@@ -57,7 +57,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _cuda_state(obstacles: Sequence[str]) -> str:
-    return f"{'; '.join(obstacles)}; lower, text and explain work" if obstacles else "usable"
+    asked = os.environ.get("SPARSEJIT_DEVICE") or "cuda"
+    if asked == "fake":
+        return "the fake device, as SPARSEJIT_DEVICE asks: slow, for tests"
+    hidden = () if asked == "cuda" else (f"hidden by SPARSEJIT_DEVICE={asked}",)
+    found = (*hidden, *obstacles)
+    return f"{'; '.join(found)}; lower, text and explain work" if found else "usable"
 
 
 def _cpu_state(versions: dict[str, str | None]) -> str:

@@ -98,3 +98,18 @@ def test_settings_of_the_environment_are_shown(
     monkeypatch.setenv("SPARSEJIT_TARGET", "cpu")
     assert command.main(["info"]) == 0
     assert "\n  SPARSEJIT_TARGET=cpu\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("fake", "the fake device, as SPARSEJIT_DEVICE asks: slow, for tests"),
+        ("cpu", "hidden by SPARSEJIT_DEVICE=cpu"),
+    ],
+)
+def test_the_environment_chooses_the_device(
+    asked: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARSEJIT_DEVICE", asked)
+    (line,) = (line for line in command.report().splitlines() if line.startswith("  cuda: "))
+    assert line.startswith(f"  cuda: {said}")
