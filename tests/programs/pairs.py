@@ -71,9 +71,13 @@ class Pair(np.ndarray[Any, np.dtype[Any]]):
         return _unknown(value)
 
     def __getitem__(self, key: Any) -> Any:
-        """Copy, as slices of sparse operands are copies."""
+        """Copy, as slices of sparse operands are copies.
+
+        With new axes the inferred format may be a dense one.
+        """
         value = as_plain(self)[key]
-        if self.stored is None or not isinstance(value, np.ndarray):
+        has_new_axes = isinstance(key, tuple) and any(part is None for part in key)
+        if self.stored is None or has_new_axes or not isinstance(value, np.ndarray):
             return _unknown(value.copy()) if isinstance(value, np.ndarray) else value
         return pair(value.copy(), self.stored[key], self.fill, pads=self.pads)
 
@@ -207,8 +211,12 @@ def _described(ufunc: Any, inputs: Sequence[Any], value: Array) -> Any:
 
 
 def _of_matmul(inputs: Sequence[Any], pairs: Sequence[Pair], value: Array) -> Any:
-    """Return a product of matrices, which stores where products of entries meet."""
-    if len(pairs) < 2 or value.ndim < 2 or any(item.pads or item.fill for item in pairs):
+    """Return a product of matrices, which stores where products of entries meet.
+
+    A factor that was computed may be dense by then.
+    """
+    unclear = any(item.pads or item.fill or not item.sure for item in pairs)
+    if len(pairs) < 2 or value.ndim < 2 or unclear:
         return _unknown(value)
     one, two = (item.stored for item in inputs)
     if one is None or two is None:
