@@ -9,7 +9,7 @@ import pytest
 
 import sparsejit as sj
 from sparsejit import sparse_jit
-from sparsejit.errors import TensorTypeError, UnsupportedError
+from sparsejit.errors import TensorTypeError
 
 D = np.array([[0, 2, 0, 1.0], [3, 0, 0, 0], [0, 0, 4, 0], [1, 0, 0, 5]])
 AOS = sj.Format("(i, j) -> (i : compressed(nonunique), j : singleton)")
@@ -95,9 +95,7 @@ def test_a_body_converts_to_the_format_it_was_given() -> None:
         sparse_jit(without, target="interpreter")(sj.asarray(D, format=sj.ELL(4)))
 
 
-def test_batches_are_refused() -> None:
-    A = sj.asarray(np.stack([D, D]), format=sj.Batched(sj.CSR))
-    with pytest.raises(UnsupportedError, match="equally many slots") as caught:
-        sparse_jit(scaled, target="interpreter")(A)
-    assert caught.value.location is not None
-    assert caught.value.location.function == "scaled"
+def test_batches() -> None:
+    A = sj.asarray(np.stack([D, 2 * D]), format=sj.Batched(sj.CSR))
+    made = sparse_jit(scaled, target="interpreter")(A)
+    np.testing.assert_array_equal(made.to_numpy(), np.stack([D * 8, 2 * D * 8]))

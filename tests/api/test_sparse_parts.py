@@ -217,6 +217,17 @@ def test_index_notation_with_a_static_row() -> None:
     np.testing.assert_allclose(got.toarray(), wanted)
 
 
+def test_a_part_by_the_rows_between() -> None:
+    def fn(S: Any) -> None:
+        S[::2] *= S[1::2]
+
+    even = np.vstack([S, S])[: S.shape[0] // 2 * 2]
+    got, wanted = sp.csr_array(even), even.copy()
+    _jit(fn)(got)
+    fn(wanted)
+    np.testing.assert_allclose(got.toarray(), wanted)
+
+
 def test_a_part_at_its_own_entries() -> None:
     def fn(S: Any, x: Any) -> None:
         S[2, :] = sj.where_stored(S[2, :], x)
@@ -308,10 +319,6 @@ def an_element(S: Any, E: Any) -> None:
     S[1, 1] = 5.0
 
 
-def shifted_with_a_step(S: Any, E: Any) -> None:
-    S[::2] *= S[1::2]
-
-
 def an_array_at_a_mask(S: Any, E: Any) -> None:
     S[S > 1] = E[0]
 
@@ -342,7 +349,6 @@ def a_wrong_shape(S: Any, E: Any) -> None:
         (new_entries, UnsupportedError, "'S' would store new entries"),
         (new_entries_of_another_row, UnsupportedError, "'S' would store new entries"),
         (an_element, UnsupportedError, "'S' would store new entries"),
-        (shifted_with_a_step, UnsupportedError, "a strided part of a sparse tensor"),
         (an_array_at_a_mask, UnsupportedError, "assigned through a boolean mask"),
         (elements_at_a_mask, UnsupportedError, "at a boolean mask are not built"),
         (elements_in_arithmetic, UnsupportedError, "at a boolean mask are not built"),
