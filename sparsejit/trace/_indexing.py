@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsejit.affine import AffineExpr, Constant
+from sparsejit.affine import AffineExpr, Constant, dims_of
 from sparsejit.errors import SubscriptError, TraceError, UnsupportedError
 from sparsejit.trace._array import Array
 from sparsejit.trace._context import Cell, Trace, Unassigned
@@ -19,7 +19,7 @@ from sparsejit.trace._einsum import light
 from sparsejit.trace._elementwise import elementwise
 from sparsejit.trace._indexed import Index, Indexed, IndexedTerm
 from sparsejit.trace._locations import caller
-from sparsejit.trace._pointwise import substituted
+from sparsejit.trace._pointwise import Pointwise, substituted, variables_of
 from sparsejit.trace._symbolic import as_extent
 from sparsejit.trace._views import Picked, View, element, pick
 
@@ -70,19 +70,28 @@ def indexed_access(trace: Trace, array: Array, key: tuple[Any, ...]) -> Indexed:
             )
     base = _without_negative(trace, array, key)
     left = [item for item in key if isinstance(item, Index) or item >= 0]
-    axes = base.present_view.axes
-    if any(isinstance(item, Index) and not dims for item, dims in zip(left, axes, strict=True)):
-        # A new axis of a view bounds an index only in a tensor of its own.
+    pairs = zip(left, base.present_view.axes, strict=True)
+    is_new = any(isinstance(item, Index) and not dims for item, dims in pairs)
+    part = None if is_new else _read_at(trace, base, left)
+    indices = [item for item in left if isinstance(item, Index)]
+    read = set[int]() if part is None else set(variables_of(part))
+    if part is None or any(not dims_of(item.expr) <= read for item in indices):
+        # A new axis bounds an index only in a tensor of its own.
         base = elementwise(trace, lambda parts: parts[0], (base,))
         base.force()
+        part = _read_at(trace, base, left)
+    return Indexed(trace, (IndexedTerm(part),), part, origin=(array, key))
+
+
+def _read_at(trace: Trace, base: Array, key: Sequence[Any]) -> Pointwise:
+    """Return what an array is at indices and places that are not negative."""
     moved: dict[int, AffineExpr] = {}
-    for d, item in enumerate(left):
+    for d, item in enumerate(key):
         if isinstance(item, Index):
             moved[d] = item.expr
         else:
             moved[d] = element(trace.extents, base.extents[d], Constant(int(item)), d)
-    part = substituted(light(trace, base), moved)
-    return Indexed(trace, (IndexedTerm(part),), part, origin=(array, key))
+    return substituted(light(trace, base), moved)
 
 
 def _without_negative(trace: Trace, array: Array, key: tuple[Any, ...]) -> Array:

@@ -116,7 +116,9 @@ class Pair(np.ndarray[Any, np.dtype[Any]]):
         return pair(value, self.stored, fill, self.sure, self.pads)
 
     def _moved(self, move: Any, sure: bool = True) -> Any:
-        stored = None if self.stored is None else move(self.stored)
+        # In another shape a format may drop what only fills its blocks.
+        is_known = self.stored is not None and (sure or not self.pads)
+        stored = move(self.stored) if is_known else None
         value = move(as_plain(self)).copy()
         return pair(value, stored, self.fill, self.sure and sure, self.pads)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import sparsejit as sj
 from sparsejit import sparse_jit
@@ -228,3 +229,16 @@ def test_a_refused_pattern_says_where() -> None:
     f = _jit(lambda S: sj.unary(S, absent=lambda: 2), output=fmt)
     with pytest.raises(sj.errors.UnsupportedError, match=r"test_found_in_parts"):
         f(sj.asarray(ENTRIES, format=sj.CSR))
+
+
+def test_an_index_over_a_new_axis_of_a_column() -> None:
+    def fn(C: Any, y: Any) -> Any:
+        i, j, k = sj.indices("i j k")
+        t = C[:, 0][None, :, None]
+        y[i, k] += sj.all(t[0, k, j], over=j)
+        return y
+
+    C = np.array([[1.0, 0], [0, 2], [3, 0]])
+    y = np.zeros((2, 3))
+    sj.sparse_jit(fn)(sp.csr_array(C), y)
+    np.testing.assert_array_equal(y, np.broadcast_to(C[:, 0] != 0, (2, 3)))
