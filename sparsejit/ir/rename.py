@@ -45,8 +45,9 @@ def _renamed(node: Any, names: Renaming) -> Any:
         case tuple():
             return tuple(_renamed(item, names) for item in node)
         case _ if is_dataclass(node) and type(node).__module__ in _MODULES:
-            changes = {item.name: getattr(node, item.name) for item in fields(node)}
-            return replace(node, **{name: _renamed(old, names) for name, old in changes.items()})  # type: ignore[type-var]  # an instance, not a class
+            parts = (_renamed(getattr(node, item.name), names) for item in fields(node))
+            kind: Any = type(node)
+            return kind(*parts)
         case _:
             return node
 

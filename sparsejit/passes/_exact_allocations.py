@@ -125,9 +125,13 @@ def _without_trims(behind: list[Stmt], region: list[Stmt], grown: set[str]) -> l
     for block in _blocks(region):
         for place, stmt in enumerate(block):
             if isinstance(stmt, Push) and stmt.memref.name in grown:
-                step = Assign(stmt.count, plus(stmt.count, int_(1))) in block[place + 1 :]  # type: ignore[arg-type]  # compared, and unequal where it is no variable
-                same = counters.setdefault(stmt.memref.name, stmt.count) == stmt.count
-                if not (isinstance(stmt.count, Var) and step and same):
+                count = stmt.count
+                same = counters.setdefault(stmt.memref.name, count) == count
+                steps = (
+                    isinstance(count, Var)
+                    and Assign(count, plus(count, int_(1))) in block[place + 1 :]
+                )
+                if not (steps and same):
                     counters[stmt.memref.name] = int_(-1)
     later = assigned(behind)
     return [

@@ -210,13 +210,14 @@ def usage_of(text: str, entry: str, words: tuple[Memref | Var, ...], arch: str) 
 
 
 def _linked(ptx: str, entry: str, arch: str) -> tuple[bytes, str]:
+    from cuda.bindings.nvjitlink import nvJitLinkError
     from cuda.core import Linker, LinkerOptions, ObjectCode
 
     options = LinkerOptions(arch=arch, verbose=True, ptxas_options=["-v"])
     try:
         linker = Linker(ObjectCode.from_ptx(ptx.encode()), options=options)
         cubin = linker.link("cubin")
-    except Exception as error:  # nvJitLink raises errors of its own, which are not exported
+    except nvJitLinkError as error:
         raise BackendError(
             f"nvJitLink cannot link '{entry}' for {arch}: {error}",
             hint="the wheels of nvvm and nvjitlink must be of one version; see the extras",

@@ -32,15 +32,12 @@ def intrinsics() -> dict[str, Any]:
     add = made["atomic_add"]
     jit = cuda.jit(device=True, inline="always")
 
-    @jit  # type: ignore[untyped-decorator]  # Numba has no types
     def atomic_sub(pointer: Any, index: Any, value: Any) -> None:
         add(pointer, index, -value)
 
-    @jit  # type: ignore[untyped-decorator]  # Numba has no types
     def shuffle(value: Any, distance: Any) -> Any:
         return cuda.shfl_xor_sync(0xFFFFFFFF, value, distance)
 
-    @jit  # type: ignore[untyped-decorator]  # Numba has no types
     def shuffle_complex(value: Any, distance: Any) -> Any:
         return complex(
             cuda.shfl_xor_sync(0xFFFFFFFF, value.real, distance),
@@ -51,9 +48,9 @@ def intrinsics() -> dict[str, Any]:
         made
         | _halves()
         | {
-            "atomic_sub": atomic_sub,
-            "shuffle": shuffle,
-            "shuffle_complex": shuffle_complex,
+            "atomic_sub": jit(atomic_sub),
+            "shuffle": jit(shuffle),
+            "shuffle_complex": jit(shuffle_complex),
         }
     )
 
