@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sparsejit.ir.device_statements import ReadBack
 from sparsejit.ir.loop_walk import all_statements, memrefs_defined
 from sparsejit.ir.loops import Binary, Cast, Expr, For, Let, Lit, Load, LoopFunc, Memref, Var
@@ -13,10 +15,15 @@ __all__ = ["Names", "as_dtype", "as_index", "binary", "compare", "int_", "plus",
 
 
 class Names:
-    """Hands out names of variables and arrays that a function does not have."""
+    """Hands out names of variables and arrays that a function does not have, in order.
 
-    def __init__(self, taken: set[str]) -> None:
-        self._taken = taken
+    >>> names = Names({"i"})
+    >>> names.fresh("i"), names.fresh("i"), names.fork().fresh("i"), names.fresh("i")
+    ('i_2', 'i_3', 'i_4', 'i_4')
+    """
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
 
     @staticmethod
     def of(func: LoopFunc) -> Names:
@@ -36,6 +43,10 @@ class Names:
             name = f"{base}_{count}"
         self._taken.add(name)
         return name
+
+    def fork(self) -> Names:
+        """Return an independent copy, for an attempt that may be thrown away."""
+        return Names(self._taken)
 
     def var(self, base: str, dtype: DType = INDEX) -> Var:
         """Return a new variable."""

@@ -15,6 +15,7 @@ from sparsejit.errors import Location, UnsupportedError
 from sparsejit.ir import loops, tensor
 from sparsejit.ir.facts import Fact, FactKind
 from sparsejit.ir.fold import zero_of
+from sparsejit.ir.loop_writing import Names
 from sparsejit.ir.scalar import Const, Nothing
 from sparsejit.ir.tensor import Value
 from sparsejit.ir.types import INDEX, DType, IteratorType
@@ -43,7 +44,6 @@ from sparsejit.sparsify_and_bufferize._library_calls import (
     update_of_sampled,
 )
 from sparsejit.sparsify_and_bufferize._library_kernels import Match, Mismatch, match_library_kernel
-from sparsejit.sparsify_and_bufferize._naming import Namer
 from sparsejit.sparsify_and_bufferize._options import StageOptions
 from sparsejit.sparsify_and_bufferize._rearranging import rearrange
 from sparsejit.sparsify_and_bufferize._sparsify import sparsify
@@ -89,7 +89,7 @@ class _Bufferizer:
             params.extend(parameters_of(buffer))
         self._params = tuple(params)
         taken = {*inserted.symbols, *(param.name for param in params)}
-        self._namer = Namer(taken)
+        self._namer = Names(taken)
 
     def run(self) -> loops.LoopFunc:
         body = [*self._block(self._inserted.ops)]

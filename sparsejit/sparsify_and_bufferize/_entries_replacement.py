@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from sparsejit.errors import Location, UnsupportedError
 from sparsejit.ir import loops
+from sparsejit.ir.loop_writing import Names
 from sparsejit.ir.types import INDEX
 from sparsejit.sparsify_and_bufferize import _index as ix
 from sparsejit.sparsify_and_bufferize._buffers import SparseBuffer
-from sparsejit.sparsify_and_bufferize._naming import Namer
 
 __all__ = ["replaced_entries"]
 
 
 def replaced_entries(
-    target: SparseBuffer, source: SparseBuffer, namer: Namer, location: Location | None
+    target: SparseBuffer, source: SparseBuffer, namer: Names, location: Location | None
 ) -> tuple[loops.Stmt, ...]:
     """Return the statements that make ``target`` store what ``source`` stores.
 

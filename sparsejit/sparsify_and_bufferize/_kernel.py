@@ -12,6 +12,7 @@ from functools import cached_property
 
 from sparsejit.affine import AffineExpr, dims_of
 from sparsejit.ir import loops
+from sparsejit.ir.loop_writing import Names
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Arg, Const, Nothing, ScalarExpr, Select, Stored, args_of
 from sparsejit.ir.simplify import Known, Missing, NoValue, Partial, simplify_absence
@@ -21,7 +22,6 @@ from sparsejit.sparsify_and_bufferize import _index as ix
 from sparsejit.sparsify_and_bufferize._buffers import Buffer, NoEntries, SparseBuffer
 from sparsejit.sparsify_and_bufferize._level_iterators import Cursor, LevelIterator
 from sparsejit.sparsify_and_bufferize._level_space import LevelSpace
-from sparsejit.sparsify_and_bufferize._naming import Namer
 
 __all__ = ["Kernel", "State"]
 
@@ -73,7 +73,7 @@ class Kernel:
     space: LevelSpace
     inputs: tuple[Buffer, ...]
     symbols: Mapping[int, loops.Expr]
-    namer: Namer
+    namer: Names
 
     @property
     def out(self) -> int:

@@ -14,6 +14,7 @@ from functools import reduce
 from sparsejit.ir import loops
 from sparsejit.ir.device_statements import DenseMatrix, LibraryCall, LibraryOp, SparseMatrix
 from sparsejit.ir.fold import constant
+from sparsejit.ir.loop_writing import Names
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Arg, Binary, ScalarExpr, Select, Stored
 from sparsejit.ir.tensor import Generic
@@ -26,7 +27,6 @@ from sparsejit.sparsify_and_bufferize._buffers import (
     SparseBuffer,
 )
 from sparsejit.sparsify_and_bufferize._library_kernels import Match, Role
-from sparsejit.sparsify_and_bufferize._naming import Namer
 from sparsejit.sparsify_and_bufferize._scalar_lowering import lower_scalar
 
 __all__ = ["library_call", "scaled_values", "structure_copy", "update_of_sampled"]
@@ -141,7 +141,7 @@ def structure_copy(target: SparseBuffer, source: SparseBuffer, fill: loops.Lit) 
     return (*made, loops.Alloc(target.values, (slots,), fill.const))
 
 
-def scaled_values(target: SparseBuffer, source: SparseBuffer, namer: Namer) -> Stmts:
+def scaled_values(target: SparseBuffer, source: SparseBuffer, namer: Names) -> Stmts:
     """Return the loop that multiplies the values of ``target`` by those of ``source``."""
     place = loops.Var(namer.fresh("p"), INDEX)
     factor = loops.Load(source.values, (place,))

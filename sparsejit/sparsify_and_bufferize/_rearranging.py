@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from sparsejit.affine import AffineExpr, Constant, add, identity_map
 from sparsejit.ir import loops, tensor
 from sparsejit.ir.facts import Fact
+from sparsejit.ir.loop_writing import Names
 from sparsejit.ir.scalar import Arg, Const
 from sparsejit.ir.tensor import Generic, Value
 from sparsejit.ir.types import INDEX, IteratorType
@@ -23,7 +24,6 @@ from sparsejit.sparsify_and_bufferize._buffers import (
     declare_levels,
 )
 from sparsejit.sparsify_and_bufferize._entry_moves import Arrangement, delinearized, linearized
-from sparsejit.sparsify_and_bufferize._naming import Namer
 from sparsejit.sparsify_and_bufferize._options import StageOptions
 from sparsejit.sparsify_and_bufferize._sparse_reshaping import rearrange_entries
 from sparsejit.sparsify_and_bufferize._sparsify import sparsify
@@ -40,14 +40,14 @@ class Rearranged:
     statements: Stmts
     result: Buffer
     facts: tuple[Fact, ...]
-    namer: Namer
+    namer: Names
 
 
 def rearrange(
     op: Arrangement,
     sources: Sequence[Buffer],
     symbols: Mapping[int, loops.Expr],
-    namer: Namer,
+    namer: Names,
     options: StageOptions,
 ) -> Rearranged:
     """Return the lowering of ``op``; its result is a new tensor.
@@ -85,7 +85,7 @@ class _DenseWriter:
         result: Value,
         memref: loops.Memref,
         symbols: Mapping[int, loops.Expr],
-        namer: Namer,
+        namer: Names,
         options: StageOptions,
     ) -> None:
         self.facts: list[Fact] = []

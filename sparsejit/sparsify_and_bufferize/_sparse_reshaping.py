@@ -18,6 +18,7 @@ from sparsejit.errors import Location, UnsupportedError
 from sparsejit.formats import CSF
 from sparsejit.ir import loops, tensor
 from sparsejit.ir.facts import Fact, FactKind
+from sparsejit.ir.loop_writing import Names
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Arg, Nothing, ScalarExpr
 from sparsejit.ir.tensor import Generic, Value
@@ -48,7 +49,6 @@ from sparsejit.sparsify_and_bufferize._level_space import (
     level_spaces_of,
 )
 from sparsejit.sparsify_and_bufferize._loop_nest import LoopNest
-from sparsejit.sparsify_and_bufferize._naming import Namer
 from sparsejit.sparsify_and_bufferize._scatter_sink import ScatterSink
 from sparsejit.sparsify_and_bufferize._sinks import Sink, Stmts
 
@@ -60,7 +60,7 @@ def rearrange_entries(
     sources: Sequence[Buffer],
     result: SparseBuffer,
     symbols: Mapping[int, loops.Expr],
-    namer: Namer,
+    namer: Names,
 ) -> tuple[Stmts, tuple[Fact, ...]]:
     """Return the statements that define ``result``, and what was done; names come from ``namer``.
 
@@ -143,7 +143,7 @@ class _Workspace(ScatterSink):
         return self.epilogue()
 
 
-def _target_kernel(op: Arrangement, symbols: Mapping[int, loops.Expr], namer: Namer) -> Kernel:
+def _target_kernel(op: Arrangement, symbols: Mapping[int, loops.Expr], namer: Names) -> Kernel:
     """What is known of the result's entries: its loops are the dimensions of the result."""
     nowhere = _visit((), (), op.result, Nothing(op.result.type.dtype), op.location)
     return Kernel(nowhere, level_space_of(nowhere, Grid({}, {})), (), symbols, namer)
@@ -232,7 +232,7 @@ def _walk(
     op: Arrangement,
     move: Mover,
     symbols: Mapping[int, loops.Expr],
-    namer: Namer,
+    namer: Names,
 ) -> _Walk:
     """Return the first way to visit the entries of one source that works."""
     kind = value.type

@@ -13,6 +13,7 @@ from sparsejit.affine import identity_map
 from sparsejit.errors import UnsupportedError
 from sparsejit.ir import loops
 from sparsejit.ir.facts import Fact, FactKind
+from sparsejit.ir.loop_writing import Names
 from sparsejit.ir.printing import format_text
 from sparsejit.ir.scalar import Arg, ScalarExpr, Select, Stored, map_leaves
 from sparsejit.ir.simplify import Known, NoValue, simplify_absence
@@ -29,7 +30,6 @@ from sparsejit.sparsify_and_bufferize._iteration_lattice import lattice_text
 from sparsejit.sparsify_and_bufferize._kernel import Kernel
 from sparsejit.sparsify_and_bufferize._level_space import level_space_of
 from sparsejit.sparsify_and_bufferize._loop_nest import GridError, LoopNest
-from sparsejit.sparsify_and_bufferize._naming import Namer
 from sparsejit.sparsify_and_bufferize._operand_conversion import Conversion, conversions_for
 from sparsejit.sparsify_and_bufferize._options import StageOptions
 from sparsejit.sparsify_and_bufferize._plans import Plan, Task, plans_of
@@ -47,7 +47,7 @@ class Sparsified:
     result: Buffer
     facts: tuple[Fact, ...]
     lattices: str
-    namer: Namer
+    namer: Names
 
 
 def sparsify(
@@ -55,7 +55,7 @@ def sparsify(
     inputs: tuple[Buffer, ...],
     destination: DenseBuffer | SparseBuffer,
     symbols: Mapping[int, loops.Expr],
-    namer: Namer,
+    namer: Names,
     options: StageOptions,
     *,
     updates: bool = False,
@@ -115,7 +115,7 @@ def _with_destination_as_input(op: Generic) -> Generic:
     return walked
 
 
-def _lowered(task: Task, plan: Plan, namer: Namer) -> Sparsified:
+def _lowered(task: Task, plan: Plan, namer: Names) -> Sparsified:
     """Lower with one plan; the first sink that works. ``UnsupportedError`` says why none does."""
     refused: UnsupportedError | None = None
     for make_sink in sinks_for(task, plan):
@@ -134,7 +134,7 @@ def _lowered(task: Task, plan: Plan, namer: Namer) -> Sparsified:
     raise refused
 
 
-def _converted(task: Task, plan: Plan, namer: Namer) -> Sparsified:
+def _converted(task: Task, plan: Plan, namer: Names) -> Sparsified:
     """Convert the operands that do not fit the order of ``plan``, then lower with it."""
     conversions, op = conversions_for(task.op, plan.space, plan.order)
     last = len(op.inputs) - 1
@@ -182,7 +182,7 @@ def _converted(task: Task, plan: Plan, namer: Namer) -> Sparsified:
     return replace(lowered, statements=(*statements, *frees), facts=tuple(facts))
 
 
-def _written_back(task: Task, copy: Value, buffer: Buffer, namer: Namer) -> Sparsified:
+def _written_back(task: Task, copy: Value, buffer: Buffer, namer: Names) -> Sparsified:
     """Give the entries of an updated sparse tensor the values that a copy of it has now.
 
     The tensor is walked as it is stored and the copy is searched, so nothing is converted.

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from sparsejit.affine import AffineExpr
 from sparsejit.ir import loops, tensor
+from sparsejit.ir.loop_writing import Names
 from sparsejit.sparsify_and_bufferize import _index as ix
 from sparsejit.sparsify_and_bufferize._buffers import DenseBuffer
-from sparsejit.sparsify_and_bufferize._naming import Namer
 
 __all__ = ["same_place", "view_of"]
 
@@ -18,7 +18,7 @@ def view_of(
     whole: DenseBuffer,
     rank: int,
     symbols: Mapping[int, loops.Expr],
-    namer: Namer,
+    namer: Names,
 ) -> loops.View:
     """Return the part of ``whole`` that ``op`` reads or replaces, a memref of ``rank``."""
 
