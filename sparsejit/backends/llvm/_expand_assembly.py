@@ -1,16 +1,14 @@
 """``Assemble`` as loops: level storage from sorted level coordinates, one level at a time.
 
-``slot[e]`` is the slot of entry ``e`` in the storage built so far, ``slots`` their number; at first
-all entries are in the one slot of the root. The support library's ``assembly`` is the same in
-Python. A parent with more entries than slots sets the status.
+The support library's ``assembly`` is the same in Python. A parent with more entries than slots sets
+the status.
 """
 
 from __future__ import annotations
 
-from typing import assert_never
-
 from sparsejit.backends.llvm._expand_single_pass import has_single_pass, single_pass
 from sparsejit.formats import Level, LevelKind
+from sparsejit.ir.level_assembly import LevelAssembly
 from sparsejit.ir.loop_writing import (
     Names,
     as_dtype,
@@ -24,7 +22,6 @@ from sparsejit.ir.loops import (
     Alloc,
     Assemble,
     Assign,
-    Dealloc,
     Expr,
     For,
     If,
@@ -60,64 +57,20 @@ def assembly(stmt: Assemble, names: Names, status: Var) -> list[Stmt]:
     return _Assembly(stmt, names, status).statements()
 
 
-class _Assembly:
-    """Builds the levels of one tensor; ``targets`` are the arrays that are not made yet."""
+class _Assembly(LevelAssembly):
+    """One entry after another; a parent with more entries than slots sets the status."""
 
     def __init__(self, stmt: Assemble, names: Names, status: Var) -> None:
-        self._stmt = stmt
-        self._names = names
+        super().__init__(stmt, names)
         self._status = status
-        self._slot = names.array("slot")
-        self._slots = names.var("slots")
-        self._targets = list(stmt.targets)
-
-    def statements(self) -> list[Stmt]:
-        stmt, e, f = self._stmt, self._var("e"), self._var("e")
-        made: list[Stmt] = [
-            Alloc(self._slot, (stmt.count,)),
-            For(e, int_(0), stmt.count, (Store(self._slot, (e,), int_(0)),)),
-            Let(self._slots, int_(1), mutable=True),
-        ]
-        level = 0
-        while level < stmt.format.num_levels:
-            statements, count = self._level(level)
-            made += statements
-            level += count
-        (values,) = self._targets
-        made.append(Alloc(values, (self._slots,), stmt.fill))
-        put = Store(values, (Load(self._slot, (f,)),), Load(stmt.values, (f,)))
-        return [*made, For(f, int_(0), stmt.count, (put,)), Dealloc(self._slot)]
 
     def _var(self, base: str) -> Var:
         return self._names.var(base)
 
-    def _level(self, number: int) -> tuple[list[Stmt], int]:
-        """Build one level (or a whole array-of-structs tail); return how many levels it was."""
-        level = self._stmt.format.levels[number].type
-        match level.kind:
-            case LevelKind.DENSE | LevelKind.BATCH | LevelKind.RANGE:
-                return self._dense(number), 1
-            case LevelKind.COMPRESSED | LevelKind.LOOSE_COMPRESSED:
-                made = self._positions(number, self._targets.pop(0))
-                more, count = self._coordinates(number)
-                return made + more, count
-            case LevelKind.SINGLETON:
-                return self._coordinates(number)
-            case LevelKind.STRUCTURED:
-                return self._structured(number, self._targets.pop(0), level.size[0]), 1
-            case LevelKind.PADDED:
-                return self._padded(number, self._targets.pop(0), level.size[0]), 1
-            case _:
-                assert_never(level.kind)
-
-    def _dense(self, number: int) -> list[Stmt]:
-        e = self._var("e")
-        crd, size = self._stmt.coordinates[number], self._stmt.level_extents[number]
-        moved = plus(times(Load(self._slot, (e,)), size), Load(crd, (e,)))
-        widen = Assign(self._slots, times(self._slots, size))
-        return [For(e, int_(0), self._stmt.count, (Store(self._slot, (e,), moved),)), widen]
-
-    # ------------------------------------------------------------ compressed and singleton
+    def _fixed(self, number: int, kind: LevelKind, size: int) -> list[Stmt]:
+        target = self._targets.pop(0)
+        build = self._structured if kind is LevelKind.STRUCTURED else self._padded
+        return build(number, target, size)
 
     def _positions(self, number: int, pos: Memref) -> list[Stmt]:
         """Count the children of each parent, add up, and give each entry its slot."""
@@ -158,28 +111,6 @@ class _Assembly:
         if loose:
             made += self._pairs(pos, ends)
         return [*made, Assign(slots, count)]
-
-    def _pairs(self, pos: Memref, ends: Memref) -> list[Stmt]:
-        p = self._var("p")
-        low = as_dtype(Load(ends, (p,)), pos.dtype)
-        high = as_dtype(Load(ends, (plus(p, int_(1)),)), pos.dtype)
-        body = (Store(pos, (p, int_(0)), low), Store(pos, (p, int_(1)), high))
-        loop = For(p, int_(0), self._slots, body)
-        return [Alloc(pos, (self._slots, int_(2))), loop, Dealloc(ends)]
-
-    def _coordinates(self, number: int) -> tuple[list[Stmt], int]:
-        target = self._targets.pop(0)
-        columns = self._stmt.format.num_levels - number if target.rank == 2 else 1
-        extents: tuple[Expr, ...] = (self._slots, int_(columns))
-        e = self._var("e")
-        at = Load(self._slot, (e,))
-        body: list[Stmt] = []
-        for column in range(columns):
-            where = (at,) if target.rank == 1 else (at, int_(column))
-            value = Load(self._stmt.coordinates[number + column], (e,))
-            body.append(Store(target, where, as_dtype(value, target.dtype)))
-        loop = For(e, int_(0), self._stmt.count, tuple(body))
-        return [Alloc(target, extents[: target.rank]), loop], columns
 
     # ------------------------------------------------------------ fixed numbers of slots
 
