@@ -25,7 +25,7 @@ from sparsejit.sparsify_and_bufferize._kernel import Kernel, State
 from sparsejit.sparsify_and_bufferize._level_space import LevelAccess
 from sparsejit.sparsify_and_bufferize._loop_nest import LoopNest
 from sparsejit.sparsify_and_bufferize._scalar_lowering import literal
-from sparsejit.sparsify_and_bufferize._sinks import Stmts, narrowed
+from sparsejit.sparsify_and_bufferize._sinks import PlainSink, Stmts, narrowed
 
 __all__ = [
     "Buckets",
@@ -206,7 +206,7 @@ class Buckets:
         return (*freed, loops.Let(start, zero, mutable=True), shift)
 
 
-class _Placed:
+class _Placed(PlainSink):
     """What both passes have in common: nothing happens around loops."""
 
     random_access = True
@@ -221,23 +221,8 @@ class _Placed:
     def result(self) -> Buffer:
         return self._buckets.result
 
-    def prologue(self) -> Stmts:
-        return ()
-
-    def epilogue(self) -> Stmts:
-        return ()
-
-    def enter_loop(self, loop: int, state: State) -> Stmts:
-        return ()
-
-    def enter_coordinate(self, loop: int, state: State) -> tuple[Stmts, State, Stmts]:
-        return (), state, ()
-
     def load(self, state: State) -> loops.Expr:
         return literal(self._kernel.fill)
-
-    def clear(self, state: State) -> Stmts:
-        return ()
 
 
 class TallySink(_Placed):

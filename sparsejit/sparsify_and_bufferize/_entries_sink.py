@@ -15,12 +15,12 @@ from sparsejit.sparsify_and_bufferize._append_sink import appended_loops, refuse
 from sparsejit.sparsify_and_bufferize._buffers import Buffer, SparseBuffer
 from sparsejit.sparsify_and_bufferize._kernel import Kernel, State
 from sparsejit.sparsify_and_bufferize._scalar_lowering import literal
-from sparsejit.sparsify_and_bufferize._sinks import Stmts, narrowed
+from sparsejit.sparsify_and_bufferize._sinks import PlainSink, Stmts, narrowed
 
 __all__ = ["EntriesSink"]
 
 
-class EntriesSink:
+class EntriesSink(PlainSink):
     """Collects (level coordinates, value) in lexicographic order and assembles them at the end."""
 
     random_access = False
@@ -64,12 +64,6 @@ class EntriesSink:
         buffers = (*self._coordinates, self._entries)
         return (assemble, *(loops.Dealloc(memref) for memref in buffers))
 
-    def enter_loop(self, loop: int, state: State) -> Stmts:
-        return ()
-
-    def enter_coordinate(self, loop: int, state: State) -> tuple[Stmts, State, Stmts]:
-        return (), state, ()
-
     def load(self, state: State) -> loops.Expr:
         return literal(self._kernel.fill)
 
@@ -82,6 +76,3 @@ class EntriesSink:
         pushed.append(loops.Push(self._entries, self._count, narrowed(value, self._entries.dtype)))
         pushed.append(loops.Assign(self._count, ix.add(self._count, ix.index(1))))
         return tuple(pushed)
-
-    def clear(self, state: State) -> Stmts:
-        return ()

@@ -13,12 +13,12 @@ from sparsejit.sparsify_and_bufferize import _index as ix
 from sparsejit.sparsify_and_bufferize._buffers import Buffer, SparseBuffer
 from sparsejit.sparsify_and_bufferize._kernel import Kernel, State
 from sparsejit.sparsify_and_bufferize._scalar_lowering import widened
-from sparsejit.sparsify_and_bufferize._sinks import Stmts, narrowed
+from sparsejit.sparsify_and_bufferize._sinks import PlainSink, Stmts, narrowed
 
 __all__ = ["PatternSink"]
 
 
-class PatternSink:
+class PatternSink(PlainSink):
     """Exactly the entries of input ``operand``.
 
     A new result gets a copy of its positions and coordinates; ``in_place`` only its values change.
@@ -78,15 +78,6 @@ class PatternSink:
             body = (loops.For(axes[axis], ix.index(0), extent, body, parallel=True),)
         return body
 
-    def epilogue(self) -> Stmts:
-        return ()
-
-    def enter_loop(self, loop: int, state: State) -> Stmts:
-        return ()
-
-    def enter_coordinate(self, loop: int, state: State) -> tuple[Stmts, State, Stmts]:
-        return (), state, ()
-
     def _at(self, state: State) -> tuple[loops.Expr, ...]:
         slot = self._kernel.value_slot(self._operand, state.cursors[self._operand])
         for level in self._block:
@@ -104,6 +95,3 @@ class PatternSink:
             total = loops.Binary(reduce, self.load(state), value, values.dtype.compute)
             return (loops.Store(values, self._at(state), narrowed(total, values.dtype)),)
         return (loops.Store(values, self._at(state), narrowed(value, values.dtype), reduce),)
-
-    def clear(self, state: State) -> Stmts:
-        return ()

@@ -22,12 +22,12 @@ from sparsejit.sparsify_and_bufferize._iteration_graph import LoopOrder
 from sparsejit.sparsify_and_bufferize._kernel import Kernel, State
 from sparsejit.sparsify_and_bufferize._level_space import LevelAccess
 from sparsejit.sparsify_and_bufferize._scalar_lowering import literal
-from sparsejit.sparsify_and_bufferize._sinks import Stmts, narrowed
+from sparsejit.sparsify_and_bufferize._sinks import PlainSink, Stmts, narrowed
 
 __all__ = ["ScatterSink"]
 
 
-class ScatterSink:
+class ScatterSink(PlainSink):
     """Collects contributions, then sorts, combines and assembles them.
 
     ``combine`` is the reduction of the operation, None where each element is written once;
@@ -208,12 +208,6 @@ class ScatterSink:
             loops.Dealloc(narrow),
         )
 
-    def enter_loop(self, loop: int, state: State) -> Stmts:
-        return ()
-
-    def enter_coordinate(self, loop: int, state: State) -> tuple[Stmts, State, Stmts]:
-        return (), state, ()
-
     def load(self, state: State) -> loops.Expr:
         """A contribution starts from the identity; the fill value joins once, at the end."""
         if self._combine is None:
@@ -252,6 +246,3 @@ class ScatterSink:
         if self._room is None:
             return loops.Push(memref, self._count, value)
         return loops.Store(memref, (self._count,), value)
-
-    def clear(self, state: State) -> Stmts:
-        return ()

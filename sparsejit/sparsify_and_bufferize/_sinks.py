@@ -18,7 +18,7 @@ from sparsejit.sparsify_and_bufferize._buffers import Buffer, DenseBuffer, Spars
 from sparsejit.sparsify_and_bufferize._kernel import Kernel, State
 from sparsejit.sparsify_and_bufferize._scalar_lowering import dtype_of_lowered, literal, widened
 
-__all__ = ["DenseSink", "FullSink", "Sink", "fill_loops", "narrowed"]
+__all__ = ["DenseSink", "FullSink", "PlainSink", "Sink", "fill_loops", "narrowed"]
 
 Stmts = tuple[loops.Stmt, ...]
 
@@ -91,7 +91,26 @@ def fill_loops(
     return body
 
 
-class DenseSink:
+class PlainSink:
+    """What most sinks do around loops and where the result has no value: nothing."""
+
+    def prologue(self) -> Stmts:
+        return ()
+
+    def epilogue(self) -> Stmts:
+        return ()
+
+    def enter_loop(self, loop: int, state: State) -> Stmts:
+        return ()
+
+    def enter_coordinate(self, loop: int, state: State) -> tuple[Stmts, State, Stmts]:
+        return (), state, ()
+
+    def clear(self, state: State) -> Stmts:
+        return ()
+
+
+class DenseSink(PlainSink):
     """A strided array. A 16-bit float that many iterations add to is kept in 32 bits meanwhile."""
 
     random_access = True
@@ -143,12 +162,6 @@ class DenseSink:
         for var, extent in reversed(list(zip(axes, self._extents, strict=True))):
             body = (loops.For(var, ix.index(0), extent, body, parallel=True),)
         return body
-
-    def enter_loop(self, loop: int, state: State) -> Stmts:
-        return ()
-
-    def enter_coordinate(self, loop: int, state: State) -> tuple[Stmts, State, Stmts]:
-        return (), state, ()
 
     def _at(self, state: State) -> tuple[loops.Expr, ...]:
         return tuple(self._kernel.at(index, state) for index in self._kernel.space.output.indices)

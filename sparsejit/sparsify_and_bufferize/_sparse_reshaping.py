@@ -50,7 +50,7 @@ from sparsejit.sparsify_and_bufferize._level_space import (
 )
 from sparsejit.sparsify_and_bufferize._loop_nest import LoopNest
 from sparsejit.sparsify_and_bufferize._scatter_sink import ScatterSink
-from sparsejit.sparsify_and_bufferize._sinks import Sink, Stmts
+from sparsejit.sparsify_and_bufferize._sinks import PlainSink, Sink, Stmts
 
 __all__ = ["rearrange_entries"]
 
@@ -149,7 +149,7 @@ def _target_kernel(op: Arrangement, symbols: Mapping[int, loops.Expr], namer: Na
     return Kernel(nowhere, level_space_of(nowhere, Grid({}, {})), (), symbols, namer)
 
 
-class _MovingSink:
+class _MovingSink(PlainSink):
     """Hands the entries that a loop nest meets on to ``target``, at other coordinates.
 
     They may come in any order, but not at the same time.
@@ -168,18 +168,6 @@ class _MovingSink:
     def result(self) -> Buffer:
         return self._target.result
 
-    def prologue(self) -> Stmts:
-        return ()
-
-    def epilogue(self) -> Stmts:
-        return ()
-
-    def enter_loop(self, loop: int, state: State) -> Stmts:
-        return ()
-
-    def enter_coordinate(self, loop: int, state: State) -> tuple[Stmts, State, Stmts]:
-        return (), state, ()
-
     def load(self, state: State) -> loops.Expr:
         raise AssertionError("what moves is read from its source")
 
@@ -192,9 +180,6 @@ class _MovingSink:
         there = State(dict(enumerate(places)), {}, frozenset())
         push = (*lets, *self._target.store(there, value, None))
         return (loops.If(ix.all_of(move.conditions), push),) if move.conditions else push
-
-    def clear(self, state: State) -> Stmts:
-        return ()
 
 
 class _Nowhere(TallySink):
