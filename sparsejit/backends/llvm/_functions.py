@@ -14,6 +14,7 @@ from sparsejit.backends.llvm._text import (
     Callee,
     Module,
     Value,
+    first_place,
     integer,
     lanes_of,
     scalar_of,
@@ -198,26 +199,16 @@ def _element(b: Builder, at: Value, element: str, extend: str) -> Value:
 
 def _binary_search(b: Builder, element: str, extend: str) -> None:
     _, _, lower, upper, key = b.function.params
-    test, step, done = b.new_block("test"), b.new_block("step"), b.new_block("done")
+
+    def is_before(at: Value) -> Value:
+        return b.compare("slt", _element(b, at, element, extend), key)
+
+    place = first_place(b, lower, upper, is_before)
     check, miss = b.new_block("check"), b.new_block("miss")
-    entry = b.block
-    b.branch(test)
-    b.place(test)
-    low, high = b.phi("i64"), b.phi("i64")
-    low.add(lower, entry)
-    high.add(upper, entry)
-    b.branch_if(b.compare("slt", low.value, high.value), step, done)
-    b.place(step)
-    middle = b.op("lshr", b.add(low.value, high.value), integer(1))
-    less = b.compare("slt", _element(b, middle, element, extend), key)
-    low.add(b.select(less, b.add(middle, 1), low.value), step)
-    high.add(b.select(less, high.value, middle), step)
-    b.branch(test)
-    b.place(done)
-    b.branch_if(b.compare("slt", low.value, upper), check, miss)
+    b.branch_if(b.compare("slt", place, upper), check, miss)
     b.place(check)
-    same = b.compare("eq", _element(b, low.value, element, extend), key)
-    b.ret(b.select(same, low.value, integer(-1)))
+    same = b.compare("eq", _element(b, place, element, extend), key)
+    b.ret(b.select(same, place, integer(-1)))
     b.place(miss)
     b.ret(integer(-1))
 

@@ -12,7 +12,7 @@ chunks, whatever thread had them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ from sparsejit.backends.llvm._partial_sums import (
     start_copies,
 )
 from sparsejit.backends.llvm._pool import COUNT, RUN
-from sparsejit.backends.llvm._text import Builder, Callee, Value, integer
+from sparsejit.backends.llvm._text import Builder, Callee, Value, first_place, integer
 from sparsejit.backends.llvm._types import in_register
 from sparsejit.backends.llvm._work import Work, work_of
 from sparsejit.ir.loop_walk import free_memrefs, free_vars
@@ -179,10 +179,10 @@ class _Outline:
             b.ret(b.add(lower, _share(b, b.op("sub", upper, lower), chunk, chunks)))
         else:
 
-            def done(at: Value) -> Value:
-                return self._done(e, weights, each, lower, at)
+            def is_before(at: Value) -> Value:
+                return b.compare("slt", self._done(e, weights, each, lower, at), share)
 
-            self._search(b, lower, upper, share, done)
+            b.ret(first_place(b, lower, upper, is_before))
         b.finish()
         return function.callee
 
@@ -197,28 +197,6 @@ class _Outline:
             ends = e.value(as_index(pos, _UPPER)), e.value(as_index(pos, _LOWER))
             total = b.op("add", total, _times(b, weight, b.op("sub", *ends)))
         return total
-
-    @staticmethod
-    def _search(
-        b: Builder, lower: Value, upper: Value, share: Value, done: Callable[[Value], Value]
-    ) -> None:
-        """Return the first place up to which at least ``share`` is done."""
-        test, step, found = b.new_block("test"), b.new_block("step"), b.new_block("found")
-        entry = b.block
-        b.branch(test)
-        b.place(test)
-        low, high = b.phi("i64"), b.phi("i64")
-        low.add(lower, entry)
-        high.add(upper, entry)
-        b.branch_if(b.compare("slt", low.value, high.value), step, found)
-        b.place(step)
-        middle = b.op("lshr", b.add(low.value, high.value), integer(1))
-        less = b.compare("slt", done(middle), share)
-        low.add(b.select(less, b.add(middle, 1), low.value), b.block)
-        high.add(b.select(less, high.value, middle), b.block)
-        b.branch(test)
-        b.place(found)
-        b.ret(low.value)
 
     def _chunk(self, closure: Closure, body: Callee) -> Callee:
         """Write ``work(closure, chunk, chunks)``."""

@@ -32,6 +32,7 @@ __all__ = [
     "Phi",
     "Value",
     "either",
+    "first_place",
     "integer",
     "lanes_of",
     "loop",
@@ -364,6 +365,31 @@ def loop(
     note = f", !llvm.loop {b.module.loop_metadata(properties)}" if properties else ""
     b.branch_if(b.compare("slt", following, upper), inside, after, note)
     b.place(after)
+
+
+def first_place(
+    b: Builder, lower: Value, upper: Value, is_before: Callable[[Value], Value]
+) -> Value:
+    """Return the first place from ``lower`` on that is not before what is wanted, or ``upper``.
+
+    A binary search: ``is_before`` holds up to some place and nowhere behind it.
+    """
+    test, step, done = b.new_block("test"), b.new_block("step"), b.new_block("done")
+    entry = b.block
+    b.branch(test)
+    b.place(test)
+    low, high = b.phi("i64"), b.phi("i64")
+    low.add(lower, entry)
+    high.add(upper, entry)
+    b.branch_if(b.compare("slt", low.value, high.value), step, done)
+    b.place(step)
+    middle = b.op("lshr", b.add(low.value, high.value), integer(1))
+    before = is_before(middle)
+    low.add(b.select(before, b.add(middle, 1), low.value), b.block)
+    high.add(b.select(before, high.value, middle), b.block)
+    b.branch(test)
+    b.place(done)
+    return low.value
 
 
 def either(

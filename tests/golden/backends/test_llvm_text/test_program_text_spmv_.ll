@@ -273,7 +273,7 @@ test:
   %v36 = phi i64 [ %v2, %body ], [ %v54, %step ]
   %v37 = phi i64 [ %v4, %body ], [ %v55, %step ]
   %v38 = icmp slt i64 %v36, %v37
-  br i1 %v38, label %step, label %found
+  br i1 %v38, label %step, label %done
 step:
   %v39 = add nsw i64 %v36, %v37
   %v40 = lshr i64 %v39, 1
@@ -293,7 +293,7 @@ step:
   %v54 = select i1 %v52, i64 %v53, i64 %v36
   %v55 = select i1 %v52, i64 %v37, i64 %v40
   br label %test
-found:
+done:
   ret i64 %v36
 }
 
