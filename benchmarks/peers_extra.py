@@ -62,12 +62,13 @@ def mttkrp_formula(X, B, C):
     return sj.einsum("ijk,jr,kr->ir", X, B, C)
 
 
-@sj.sparse_jit
+# Nearly every (i, j) of the tensors has an entry, so the results are dense, as those of the peers.
+@sj.sparse_jit(output=sj.Dense(2))
 def ttv_formula(X, v):
     return sj.einsum("ijk,k->ij", X, v)
 
 
-@sj.sparse_jit
+@sj.sparse_jit(output=sj.Dense(3))
 def ttm_formula(X, W):
     return sj.einsum("ijk,kr->ijr", X, W)
 
