@@ -14,6 +14,7 @@ import numpy as np
 
 from sparsejit.affine import AffineExpr, Constant
 from sparsejit.errors import TensorTypeError, TensorValueError, UnsupportedError
+from sparsejit.ir.types import DType
 from sparsejit.trace._array import Array
 from sparsejit.trace._context import Trace, require_trace
 from sparsejit.trace._einsum import contract
@@ -326,9 +327,14 @@ def full_like(
     """``np.full_like``: a dense array of one value; ``order`` and ``subok`` change nothing."""
     trace, array = _array("full_like", a)
     wanted = array.element_type if dtype is None else dtype_of_numpy(dtype)
-    made = on_arrays(trace, lambda parts: cast(parts[0], wanted), (fill_value,))
     extents = array.extents if shape is None else checked_shape(trace, shape)
-    return trace.pointwise(spread(trace, made, extents), extents)
+    return constant_array(trace, fill_value, wanted, extents)
+
+
+def constant_array(trace: Trace, value: Any, dtype: DType, shape: tuple[AffineExpr, ...]) -> Any:
+    """Return a dense array of one value, or of what broadcasts to ``shape``."""
+    made = on_arrays(trace, lambda parts: cast(parts[0], dtype), (value,))
+    return trace.pointwise(spread(trace, made, shape), shape)
 
 
 def zeros_like(a: Any, dtype: Any = None, *args: Any, **options: Any) -> Any:
