@@ -23,7 +23,7 @@ from sparsejit.trace._extents import difference
 from sparsejit.trace._locations import caller
 from sparsejit.trace._operands import as_array, shape_text
 from sparsejit.trace._operands import broadcast_to as spread
-from sparsejit.trace._part_views import itself, with_other_sign
+from sparsejit.trace._part_views import has_bits, itself, viewed_as
 from sparsejit.trace._pointwise import cast
 from sparsejit.trace._promotion import dtype_of_numpy
 from sparsejit.trace._reductions import checked_axes
@@ -285,14 +285,14 @@ def astype(a: Any, dtype: Any, **options: Any) -> Any:
 
 
 def view(a: Any, dtype: Any = None) -> Any:
-    """``ndarray.view`` as the type that the elements have, or integers with the other sign."""
+    """``ndarray.view`` as another type of as many bits: integers and floats."""
     _, array = _array("view", a)
     own = array.element_type
     wanted = own if dtype is None else dtype_of_numpy(dtype)
-    if wanted is not own and own.is_integer and wanted.is_integer and own.bits == wanted.bits:
-        return with_other_sign(array, wanted)
+    if wanted is not own and has_bits(own, wanted):
+        return viewed_as(array, wanted)
     if wanted is not own:
-        raise refused("view of a traced array as another type", "view")
+        raise refused(f"view of {own.value} as {wanted.value}", "view")
     return array.viewed(array.present_view)
 
 
