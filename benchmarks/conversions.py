@@ -241,13 +241,15 @@ def growth() -> None:
 
 def main() -> None:
     """Measure, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("words", nargs="*", help="words in the names of operations or inputs")
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--growth", action="store_true")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--quick", action="store_true", help="smaller inputs")
+    parser.add_argument("--growth", action="store_true", help="time per entry instead")
+    parser.add_argument("--rounds", type=int, default=7, help="rounds (%(default)s)")
     parser.add_argument("--cpu-time", action="store_true", help="time of the thread")
-    parser.add_argument("--threads", default="1")
+    parser.add_argument("--threads", default="1", help="of ours (%(default)s)")
     asked = parser.parse_args()
     os.environ["SPARSEJIT_NUM_THREADS"] = asked.threads
     if asked.growth:

@@ -45,11 +45,15 @@ class Contest:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--rounds", type=int, default=3 if IS_FAKE else 15)
-    parser.add_argument("--no-tests", action="store_true")
-    parser.add_argument("--deadline", type=float, default=230.0, help="seconds in all")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, help="a file for the table")
+    parser.add_argument("--rounds", type=int, default=3 if IS_FAKE else 15, help="(%(default)s)")
+    parser.add_argument("--no-tests", action="store_true", help="measure only")
+    parser.add_argument(
+        "--deadline", type=float, default=230.0, help="seconds in all (%(default)s)"
+    )
     options = parser.parse_args()
     end = time.monotonic() + options.deadline
     lines = [f"# {device_name()}", "", *environment(), ""]

@@ -195,24 +195,36 @@ def first_calls(names: list[str]) -> list[dict[str, Any]]:
     return rows
 
 
+def _chosen(parser: argparse.ArgumentParser, asked: str, known: list[str]) -> list[str]:
+    """Return the names that are asked for, all where none is; a wrong one ends the program."""
+    names = asked.split(",") if asked else list(dict.fromkeys(known))
+    for name in names:
+        if name not in known:
+            parser.error(f"{name!r} is none of {', '.join(dict.fromkeys(known))}")
+    return names
+
+
 def main() -> None:
     """Measure, and write the results after every cell."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--kernels", default="")
-    parser.add_argument("--inputs", default="")
-    parser.add_argument("--peers", default=",".join(PEERS))
-    parser.add_argument("--rounds", type=int, default=0)
-    parser.add_argument("--out", default="results.json")
+    parser.add_argument("--quick", action="store_true", help="small inputs")
+    parser.add_argument("--kernels", default="", help="names with commas between (all)")
+    parser.add_argument("--inputs", default="", help="names with commas between (all)")
+    parser.add_argument("--peers", default=",".join(PEERS), help="(%(default)s)")
+    parser.add_argument("--rounds", type=int, default=0, help="(9, or 5 with --quick)")
+    parser.add_argument("--out", default="results.json", help="file of results (%(default)s)")
     parser.add_argument("--first", default="", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.first:
         name, kernel = asked.first.split("/")
         first_call(name, Cell(kernel, "tiny"))
         return
-    peers, missing = load_peers(asked.peers.split(","))
+    known = list(cells(quick=asked.quick))
+    kernels = _chosen(parser, asked.kernels, [cell.kernel for cell in known])
+    inputs = _chosen(parser, asked.inputs, [cell.data for cell in known])
+    peers, missing = load_peers(_chosen(parser, asked.peers, list(PEERS)))
     for name, reason in missing.items():
         print(f"without {name}: {reason}")
     results: dict[str, Any] = {
@@ -221,11 +233,8 @@ def main() -> None:
     }  # fmt: skip
     rounds = asked.rounds or (5 if asked.quick else 9)
     slow = 0.05 if asked.quick else 0.5
-    for cell in cells(quick=asked.quick):
-        kernels, data = asked.kernels.split(","), asked.inputs.split(",")
-        if (asked.kernels and cell.kernel not in kernels) or (
-            asked.inputs and cell.data not in data
-        ):
+    for cell in known:
+        if cell.kernel not in kernels or cell.data not in inputs:
             continue
         try:
             found = measure(cell, peers, rounds, slow)

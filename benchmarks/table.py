@@ -7,9 +7,9 @@ a spread (the middle half of the samples over the median) of more than a quarter
 result.
 """
 
+import argparse
 import json
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +125,15 @@ def skipped(results: dict[str, Any]) -> list[str]:
 
 def main() -> None:
     """Print all tables."""
-    results = json.loads(Path(sys.argv[1]).read_text())
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("results", type=Path, help="what benchmarks.run wrote")
+    asked = parser.parse_args()
+    try:
+        results = json.loads(asked.results.read_text())
+    except (OSError, ValueError) as problem:
+        parser.error(f"{asked.results} holds no results: {problem}")
     names = list(dict.fromkeys(name for cell in results["cells"] for name in cell["peers"]))
     loads = [cell["load"] for cell in results["cells"]]
     print(f"{results['started']}, {results['threads']} threads, load {min(loads):.1f} to "

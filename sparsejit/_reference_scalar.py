@@ -14,7 +14,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from sparsejit.ir.fold import constant, integer_limits, numpy_dtype
+from sparsejit.ir.fold import constant, integer_limits, numpy_dtype, numpy_unary
 from sparsejit.ir.ops import BinaryOp, UnaryOp
 from sparsejit.ir.scalar import (
     Arg,
@@ -121,7 +121,7 @@ def widened(values: Array) -> Array:
 
 
 def _unary(op: UnaryOp, values: Array) -> Array:
-    return np.asarray(getattr(np, op.info.numpy)(widened(values)))
+    return np.asarray(numpy_unary(op)(widened(values)))
 
 
 def _binary(op: BinaryOp, lhs: Lanes, rhs: Lanes) -> Lanes:

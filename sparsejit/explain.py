@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sparsejit.affine import expr_text
 from sparsejit.ir.facts import Fact, FactKind
@@ -74,6 +74,7 @@ def explain_text(report: Report) -> str:
     >>> print(explain_text(report).splitlines()[0])
     nothing: runs on cpu (asked for), compiled by LLVM
     """
+    report = replace(report, facts=_named_loops(report))
     sections = (
         _head(report),
         _operands(report),
@@ -84,6 +85,29 @@ def explain_text(report: Report) -> str:
         _times(report),
     )
     return "\n".join(line for section in sections for line in section)
+
+
+def _named_loops(report: Report) -> tuple[Fact, ...]:
+    """Return the facts, those about loops in the names of the formulas."""
+    ops = {result.name: op for op in all_ops(report.func.ops) for result in results_of(op)}
+    names: dict[str, str] = {}
+    for fact in report.facts:
+        if fact.kind is FactKind.LOOP:
+            loop, _, value = fact.text.partition(" of %")
+            names[fact.subject] = f"{_loop(loop, ops.get(value), report.func.symbols)} of %{value}"
+
+    def named(found: re.Match[str]) -> str:
+        return names.get(found[0], found[0])
+
+    facts: list[Fact] = []
+    for fact in report.facts:
+        if fact.kind is FactKind.FUSION:
+            fact = replace(fact, text=re.sub(r"\b[a-z]\w*", named, fact.text))
+        if fact.subject in names:
+            fact = replace(fact, subject=f"loop over {names[fact.subject]}")
+        if fact.kind is not FactKind.LOOP:
+            facts.append(fact)
+    return tuple(facts)
 
 
 def _head(report: Report) -> Iterator[str]:
@@ -165,11 +189,18 @@ def _block(
 
 def _told(fact: Fact, op: Op, symbols: Sequence[str]) -> str:
     """Return what a fact says, in the names of the formula above it."""
-    if fact.kind is FactKind.LOOP_ORDER and isinstance(op, Generic):
-        count = len(op.iterator_types)
-        names = dict(zip(loop_names(count), loop_names(count, taken=symbols), strict=True))
-        return re.sub(r"\w+", lambda found: names.get(found[0], found[0]), fact.text)
+    if fact.kind is FactKind.LOOP_ORDER:
+        return re.sub(r"\w+", lambda found: _loop(found[0], op, symbols), fact.text)
     return re.sub(r"\bpattern of (\d+)", r"pattern of %\1", fact.text)
+
+
+def _loop(name: str, op: Op | None, symbols: Sequence[str]) -> str:
+    """Return what the formula of an operation calls one of its loops."""
+    if not isinstance(op, Generic):
+        return name
+    count = len(op.iterator_types)
+    names = dict(zip(loop_names(count), loop_names(count, taken=symbols), strict=True))
+    return names.get(name, name)
 
 
 def _starts(ops: Sequence[Op]) -> dict[Value, str]:

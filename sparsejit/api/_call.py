@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -26,7 +26,15 @@ from sparsejit.pipeline import Pipeline
 from sparsejit.tensors import Check, Operand, concrete, operand_of
 from sparsejit.trace import Slot, Traced, TraceOptions, trace
 
-__all__ = ["Call", "Prepared", "described", "prepare_call", "trace_call"]
+__all__ = [
+    "Call",
+    "Prepared",
+    "described",
+    "fitting",
+    "prepare_call",
+    "trace_call",
+    "with_constants",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,6 +125,28 @@ def trace_call(
     _refuse_lost_captures(traced)
     check_output_positions(options, name, traced.result)
     return make_program(traced, pipeline, start, call.operands)
+
+
+def fitting(programs: Iterable[Program], call: Call) -> tuple[Program, list[int]] | None:
+    """Return the program whose extents fit, with the values of its symbols."""
+    shapes = [operand.shape for operand in call.operands]
+    for program in programs:
+        numbers = program.extents.numbers([*shapes, *program.constant_shapes])
+        if numbers is not None:
+            return program, numbers
+    return None
+
+
+def with_constants(
+    call: Call, program: Program, check: Check
+) -> tuple[list[Operand], list[object], list[str]]:
+    """Return operands, objects and names, those of the trace's constants last."""
+    constants = program.traced.captured
+    if not constants:
+        return list(call.operands), list(call.objects), call.names
+    operands = [*call.operands, *(described(value, check) for value in constants)]
+    names = [*call.names, *(f"constant {number}" for number in range(len(constants)))]
+    return operands, [*call.objects, *constants], names
 
 
 def _refuse_lost_captures(traced: Traced) -> None:

@@ -12,9 +12,18 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from textwrap import indent
 from typing import Any
 
-from sparsejit.api._call import Call, Prepared, described, prepare_call, trace_call
+from sparsejit.api._bound_method import BoundMethod
+from sparsejit.api._call import (
+    Call,
+    Prepared,
+    fitting,
+    prepare_call,
+    trace_call,
+    with_constants,
+)
 from sparsejit.api._captures import Captures, read_captures
 from sparsejit.api._cuda import FIXED, CudaKernel
 from sparsejit.api._estimates import Estimate, estimate
@@ -25,7 +34,7 @@ from sparsejit.api._plan import Plan, copied
 from sparsejit.api._program import Compiled, Program, Variant
 from sparsejit.api._reference_call import reference_of
 from sparsejit.api._route import MISSED, LastCall, Route, make_route
-from sparsejit.api._routes import Routes, Tally
+from sparsejit.api._routes import Failure, Routes, Tally
 from sparsejit.api._run import run_compiled
 from sparsejit.api._signature import Bound, Signature
 from sparsejit.api._target import (
@@ -43,10 +52,9 @@ from sparsejit.explain import OperandNote, explain_text
 from sparsejit.ir.device_statements import LibraryOp
 from sparsejit.pipeline import Pipeline, StageOptions, default_pipeline
 from sparsejit.runtime.opening import open_device
-from sparsejit.tensors import Check, Operand
 from sparsejit.trace import is_tracing
 
-__all__ = ["BoundMethod", "CacheInfo", "CompiledFunction"]
+__all__ = ["CacheInfo", "CompiledFunction"]
 
 DEVICE_KERNELS = frozenset(op.value for op in LibraryOp if op is not LibraryOp.GEMM)
 """The kernels that libraries of devices may compute: all that have a sparse operand."""
@@ -97,7 +105,7 @@ class CompiledFunction:
         self._lock = threading.RLock()
         self._traces = self._compiles = 0
         self._tally = Tally()
-        self._routes = self.routes()
+        self._routes = self.routes(self._tally)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -109,17 +117,26 @@ class CompiledFunction:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if is_tracing():
             return self.py_func(*args, **kwargs)
-        if not kwargs:
-            found = self._routes.answer(args)
-            if found is not MISSED:
-                return found
+        try:
+            if not kwargs:
+                found = self._routes.answer(args)
+                if found is not MISSED:
+                    return found
+            return self._called(args, kwargs)
+        except Exception as error:  # of any kind: it goes on, and explain() tells of it
+            self._tally.failed(error)
+            raise
+
+    def _called(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Return the result of a call that is not answered by its positional arguments."""
         bound, captures, receiver = self._bound(args, kwargs)
         tokens, objects = (bound.token, captures.token), bound.operands.objects
         key = self._routes.key(tokens, objects)
         found = self._routes.answer_to(key, objects)
         if found is not MISSED:
             return found
-        result, route = self._run(prepare_call(bound, captures, self.options), receiver)
+        call = prepare_call(bound, captures, self.options)
+        result, route = self._run(call, receiver, self._tally)
         if route is not None:
             self._routes.add(self._routes.key(tokens, objects), route)
             if not kwargs:
@@ -127,23 +144,32 @@ class CompiledFunction:
         return result
 
     def call_named(
-        self, named: Mapping[str, Any], prepared: Mapping[int, Prepared]
+        self, named: Mapping[str, Any], prepared: Mapping[int, Prepared], tally: Tally
     ) -> tuple[Any, Route | None]:
         """Call with arguments by name; the objects that are ``prepared`` stay as they are.
 
         Returns the result, and the route for further calls like this one.
         """
+        call, receiver = self._call_named(named, prepared)
+        return self._run(call, receiver, tally, prepared)
+
+    def _call_named(
+        self, named: Mapping[str, Any], prepared: Mapping[int, Prepared]
+    ) -> tuple[Call, object]:
         first = named.get(self.parameters[0]) if self._is_method and self.parameters else None
         receiver = None if is_operand(first) else first
         bound = self._signature.bind_named(named, is_method=receiver is not None)
         captures = read_captures(self.py_func, bound.operands, receiver)
-        call = prepare_call(bound, captures, self.options, prepared)
-        return self._run(call, receiver, prepared)
+        return prepare_call(bound, captures, self.options, prepared), receiver
 
-    def routes(self) -> Routes:
-        """Return new, empty routes; calls by them count as calls of this function."""
+    def plan_tally(self) -> Tally:
+        """Return a tally for a plan, whose calls count as calls of this function."""
+        return Tally(self._tally)
+
+    def routes(self, tally: Tally) -> Routes:
+        """Return new, empty routes; calls by them are counted in ``tally``."""
         needs_check = self.options.check == "once"
-        return Routes(self.py_func, self._signature.arity, needs_check, self._tally)
+        return Routes(self.py_func, self._signature.arity, needs_check, tally)
 
     def _bound(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -159,11 +185,15 @@ class CompiledFunction:
         return prepare_call(bound, captures, self.options), receiver
 
     def _run(
-        self, call: Call, receiver: object, private: Mapping[int, Prepared] | None = None
+        self,
+        call: Call,
+        receiver: object,
+        tally: Tally,
+        private: Mapping[int, Prepared] | None = None,
     ) -> tuple[Any, Route | None]:
         """Return the result of a call, and the route for calls like it."""
         target, program, numbers, is_known = self._placed(call, receiver, is_run=True)
-        operands, objects, names = _with_constants(call, program, self.options.check)
+        operands, objects, names = with_constants(call, program, self.options.check)
         for limit in program.ranges:
             limit.check(objects[limit.number])
         variant = program.variant(numbers, operands)
@@ -181,9 +211,9 @@ class CompiledFunction:
         notes = tuple(map(OperandNote.of, names, operands))
         seconds = time.perf_counter() - start
         last = LastCall(program, variant, target, notes, was_hit)
-        self._tally.last = last, seconds
+        tally.last = tally.whole.last = last, seconds
         if was_hit:
-            self._tally.one_more()
+            tally.one_more()
         if not was_hit:  # most functions that compile are called again, but not all
             return result, None
         if target.name == "cuda" or target.is_open:  # plans and estimates look at each call
@@ -221,11 +251,11 @@ class CompiledFunction:
     ) -> tuple[Program, list[int], bool]:
         """Return the program for a call, the values of its symbols, and whether it was known."""
         key = (target.name, target.engine, call.key)
-        found = _fitting(self._programs.get(key, ()), call)
+        found = fitting(self._programs.get(key, ()), call)
         if found is not None:
             return *found, True
         with self._lock:
-            found = _fitting(self._programs.get(key, ()), call)
+            found = fitting(self._programs.get(key, ()), call)
             if found is not None:
                 return *found, True
             on_device = target.name == "cuda"
@@ -233,7 +263,7 @@ class CompiledFunction:
             program = trace_call(
                 self.py_func, self.__name__, call, self.options, pipeline, receiver, on_device
             )
-            found = _fitting((program,), call)
+            found = fitting((program,), call)
             if found is None:
                 raise VerificationError(
                     "a trace fits its own call", f"{self.__name__} does not fit its operands"
@@ -260,9 +290,11 @@ class CompiledFunction:
 
     def lower(self, /, *args: Any, **kwargs: Any) -> Lowered:
         """Trace and lower for the kinds of these arguments, without running anything."""
-        call, receiver = self._call(args, kwargs)
+        return self._lowered(*self._call(args, kwargs))
+
+    def _lowered(self, call: Call, receiver: object) -> Lowered:
         target, program, numbers, _ = self._placed(call, receiver, is_run=False)
-        operands, _, names = _with_constants(call, program, self.options.check)
+        operands, _, names = with_constants(call, program, self.options.check)
         variant = program.variant(numbers, operands)
         notes = tuple(map(OperandNote.of, names, operands))
         caller = self if receiver is None else BoundMethod(self, receiver)
@@ -272,20 +304,31 @@ class CompiledFunction:
     def explain(self, /, *args: Any, **kwargs: Any) -> str:
         """Say what is done for these arguments and why; without arguments, for the last call.
 
-        Raises ``ValueError`` when there was no call.
+        Of a call that failed it says why. Raises ``ValueError`` when there was no call.
         """
-        found = self._tally.last
-        if args or kwargs or (found is None and not self.parameters):
+        if args or kwargs or (self._tally.last is None and not self.parameters):
             return self.lower(*args, **kwargs).explain()
-        if found is None:
-            raise ValueError(
-                f"{self.__name__} has not been called yet: call it, or use explain(*args)"
-            )
-        last, seconds = found
-        report = make_report(
-            self, last.program, last.variant, last.target, last.operands, seconds, last.was_hit
-        )
-        return explain_text(report)
+        return self.explain_last(self._tally)
+
+    def explain_last(self, tally: Tally) -> str:
+        """Say what was done in the last call of a tally; see ``explain``."""
+        match tally.last:
+            case None:
+                raise ValueError(
+                    f"{self.__name__} has not been called yet: call it, or use explain(*args)"
+                )
+            case Failure(text):
+                return f"{self.__name__}: the last call failed\n{indent(text, '  ')}"
+            case last, seconds:
+                report = make_report(
+                    self, last.program, last.variant, last.target, last.operands, seconds,
+                    last.was_hit,
+                )  # fmt: skip
+                return explain_text(report)
+
+    def explain_named(self, named: Mapping[str, Any], prepared: Mapping[int, Prepared]) -> str:
+        """``explain`` of arguments by name, of which some are ``prepared``."""
+        return self._lowered(*self._call_named(named, prepared)).explain()
 
     def cache_info(self) -> CacheInfo:
         """Return how often the function was traced and compiled, and how many calls did neither."""
@@ -301,10 +344,10 @@ class CompiledFunction:
     def evaluate(self, program: Program, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Evaluate a program in NumPy; see ``Lowered.reference``."""
         call, _ = self._call(args, kwargs)
-        found = _fitting((program,), call)
+        found = fitting((program,), call)
         if found is None:
             raise TensorTypeError("the arguments do not fit the program that was lowered")
-        operands, _, _ = _with_constants(call, program, self.options.check)
+        operands, _, _ = with_constants(call, program, self.options.check)
         return reference_of(program, found[1], operands)
 
     def compile_now(self, program: Program, variant: Variant, target: Target) -> None:
@@ -335,40 +378,6 @@ class CompiledFunction:
         return CompiledFunction, (self.py_func, self.options)
 
 
-class BoundMethod:
-    """A compiled function with the object that it is called on."""
-
-    __slots__ = ("__func__", "__self__")
-
-    def __init__(self, function: CompiledFunction, obj: object) -> None:
-        self.__func__ = function
-        self.__self__ = obj
-
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        return self.__func__(self.__self__, *args, **kwargs)
-
-    def lower(self, /, *args: Any, **kwargs: Any) -> Lowered:
-        """``CompiledFunction.lower`` for this object."""
-        return self.__func__.lower(self.__self__, *args, **kwargs)
-
-    def explain(self, /, *args: Any, **kwargs: Any) -> str:
-        """``CompiledFunction.explain`` for this object."""
-        if args or kwargs:
-            return self.__func__.explain(self.__self__, *args, **kwargs)
-        return self.__func__.explain()
-
-    def bind(self, /, **fixed: Any) -> Plan:
-        """``CompiledFunction.bind``, with this object fixed too; its attributes are read anew."""
-        return self.__func__.bind(**{self.__func__.parameters[0]: self.__self__}, **fixed)
-
-    def cache_info(self) -> CacheInfo:
-        """``CompiledFunction.cache_info``."""
-        return self.__func__.cache_info()
-
-    def __repr__(self) -> str:
-        return f"<bound {self.__func__!r} of {self.__self__!r}>"
-
-
 def _pipeline(options: JitOptions, for_device: bool = False) -> Pipeline:
     """Return the pipeline for one function; that for a device knows the library's kernels."""
     libraries = _host_libraries(options)
@@ -383,28 +392,6 @@ def _pipeline(options: JitOptions, for_device: bool = False) -> Pipeline:
         ),
         for_device=for_device,
     )
-
-
-def _fitting(programs: Any, call: Call) -> tuple[Program, list[int]] | None:
-    """Return the program whose extents fit, with the values of its symbols."""
-    shapes = [operand.shape for operand in call.operands]
-    for program in programs:
-        numbers = program.extents.numbers([*shapes, *program.constant_shapes])
-        if numbers is not None:
-            return program, numbers
-    return None
-
-
-def _with_constants(
-    call: Call, program: Program, check: Check
-) -> tuple[list[Operand], list[object], list[str]]:
-    """Return operands, objects and names, those of the trace's constants last."""
-    constants = program.traced.captured
-    if not constants:
-        return list(call.operands), list(call.objects), call.names
-    operands = [*call.operands, *(described(value, check) for value in constants)]
-    names = [*call.names, *(f"constant {number}" for number in range(len(constants)))]
-    return operands, [*call.objects, *constants], names
 
 
 def _keep_private(

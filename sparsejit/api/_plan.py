@@ -7,7 +7,7 @@ when they are bound, so their values are those of that moment on every target.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from sparsejit.api._call import Prepared
 from sparsejit.api._cuda import FIXED
 from sparsejit.api._flatten import is_array, like_container
 from sparsejit.api._route import MISSED
-from sparsejit.api._routes import Routes
+from sparsejit.api._routes import Routes, Tally
 from sparsejit.tensors import Check
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class _State:
     front: tuple[Any, ...] | None
 
     @staticmethod
-    def of(function: CompiledFunction, fixed: dict[str, _Fixed]) -> _State:
+    def of(function: CompiledFunction, fixed: dict[str, _Fixed], tally: Tally) -> _State:
         numbers = count()
         parts = tuple(
             (True, fixed[name].value) if name in fixed else (False, next(numbers))
@@ -57,13 +57,18 @@ class _State:
         )
         values = tuple(value for is_fixed, value in parts[: len(fixed)] if is_fixed)
         front = values if len(values) == len(fixed) else None
-        return _State(fixed, function.routes(), parts, front)
+        return _State(fixed, function.routes(tally), parts, front)
 
     def merged(self, args: tuple[Any, ...]) -> Sequence[Any]:
         """Return the values of all parameters."""
         if self.front is not None:
             return (*self.front, *args)
         return [value if is_fixed else args[value] for is_fixed, value in self.parts]
+
+    @property
+    def prepared(self) -> dict[int, Prepared]:
+        """The fixed arrays, described, by identity."""
+        return {key: part for whole in self.fixed.values() for key, part in whole.prepared.items()}
 
 
 class Plan:
@@ -90,15 +95,31 @@ class Plan:
                 f"bind() got an unexpected keyword argument {unknown[0]!r}; the parameters of "
                 f"{function.__name__} are {', '.join(map(repr, function.parameters))}"
             )
-        self._state = _State.of(function, _fixed(fixed, function.options.check))
+        self._tally = function.plan_tally()
+        self._state = _State.of(function, _fixed(fixed, function.options.check), self._tally)
         self._open = tuple(name for name in function.parameters if name not in fixed)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         state = self._state  # another thread may update it
-        if not kwargs and len(args) == len(self._open):
-            found = state.routes.answer(state.merged(args))
-            if found is not MISSED:
-                return found
+        is_positional = not kwargs and len(args) == len(self._open)
+        try:
+            if is_positional:
+                found = state.routes.answer(state.merged(args))
+                if found is not MISSED:
+                    return found
+            named = self._named(state, args, kwargs)
+            result, route = self._function.call_named(named, state.prepared, self._tally)
+        except Exception as error:  # of any kind: it goes on, and explain() tells of it
+            self._tally.failed(error)
+            raise
+        if route is not None and is_positional:
+            state.routes.note(state.merged(args), route)
+        return result
+
+    def _named(
+        self, state: _State, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the values of all arguments by name; ``TypeError`` for one too many."""
         named = dict(zip(self._open, args, strict=False))
         if len(args) > len(self._open):
             raise TypeError(
@@ -107,13 +128,18 @@ class Plan:
         for name in kwargs:
             if name in named or name in state.fixed:
                 raise TypeError(f"argument {name!r} has a value already")
-        fixed = state.fixed
-        values = {name: part.value for name, part in fixed.items()}
-        prepared = {key: part for whole in fixed.values() for key, part in whole.prepared.items()}
-        result, route = self._function.call_named({**values, **named, **kwargs}, prepared)
-        if route is not None and not kwargs and len(args) == len(self._open):
-            state.routes.note(state.merged(args), route)
-        return result
+        return {**{name: part.value for name, part in state.fixed.items()}, **named, **kwargs}
+
+    def explain(self, /, *args: Any, **kwargs: Any) -> str:
+        """Say what is done for these arguments and why; without arguments, for the last call.
+
+        As ``explain`` of the function, for the arguments that are not fixed. Raises ``ValueError``
+        when the plan was not called.
+        """
+        if args or kwargs or (self._tally.last is None and not self._open):
+            state = self._state
+            return self._function.explain_named(self._named(state, args, kwargs), state.prepared)
+        return self._function.explain_last(self._tally)
 
     def update(self, /, **fixed: Any) -> None:
         """Replace fixed arguments; their values are copied now.
@@ -126,7 +152,7 @@ class Plan:
                 choices = ", ".join(map(repr, present)) or "none"
                 raise ValueError(f"update() of {name!r}, which is not bound; bound are {choices}")
         changed = _fixed(fixed, self._function.options.check)
-        self._state = _State.of(self._function, {**present, **changed})
+        self._state = _State.of(self._function, {**present, **changed}, self._tally)
 
 
 def _fixed(given: dict[str, Any], check: Check) -> dict[str, _Fixed]:

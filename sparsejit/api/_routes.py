@@ -20,7 +20,7 @@ from sparsejit.api._flatten import is_operand
 from sparsejit.api._guards import Guards, guards_of
 from sparsejit.api._route import MISSED, LastCall, Route, sign
 
-__all__ = ["Routes", "Tally"]
+__all__ = ["Failure", "Routes", "Tally"]
 
 _LARGEST = 512
 """How many routes a function keeps; when there are more, all are forgotten."""
@@ -57,17 +57,30 @@ class _Era:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The last call raised an exception; ``text`` is its kind and message."""
+
+    text: str
+
+
 class Tally:
-    """How many calls of a function found their route, and the last one with its seconds."""
+    """How many calls of a function found their route, and how the last one ended.
 
-    __slots__ = ("_lock", "_looks", "_numbers", "last", "one_more")
+    ``last`` is the call with its seconds, or why it failed. A plan has a tally of its own, of which
+    ``whole`` is that of its function: its calls count there, and are the last ones there too.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_lock", "_looks", "_numbers", "last", "one_more", "whole")
+
+    def __init__(self, whole: Tally | None = None) -> None:
+        self.whole: Tally = whole or self
         self._numbers = count()
-        self.one_more = self._numbers.__next__  # atomic, and the cheapest way to count
+        # Atomic, and the cheapest way to count.
+        self.one_more: Callable[[], int] = whole.one_more if whole else self._numbers.__next__
         self._looks = 0
         self._lock = threading.Lock()
-        self.last: tuple[LastCall, float] | None = None
+        self.last: tuple[LastCall, float] | Failure | None = None
 
     @property
     def hits(self) -> int:
@@ -76,6 +89,10 @@ class Tally:
             found = self.one_more() - self._looks
             self._looks += 1
         return found
+
+    def failed(self, error: Exception) -> None:
+        """Note that the last call raised an exception, of which only the text is kept."""
+        self.last = self.whole.last = Failure(f"{type(error).__name__}: {error}")
 
 
 class Routes:
@@ -117,7 +134,7 @@ class Routes:
         result = route.run(objects)
         if result is not MISSED:
             tally = self._tally
-            tally.last = route.call, perf_counter() - start
+            tally.last = tally.whole.last = route.call, perf_counter() - start
             tally.one_more()
         return result
 

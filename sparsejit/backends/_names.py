@@ -18,7 +18,7 @@ from sparsejit.ir.types import DType
 __all__ = ["IMPORTED_FROM_NUMPY", "fresh_name", "python_names"]
 
 IMPORTED_FROM_NUMPY = frozenset(
-    {op.info.numpy for op in (*UnaryOp, *BinaryOp)} - {"real", "imag", "bfloat16"}
+    {op.info.numpy for op in (*UnaryOp, *BinaryOp)} - {"real", "imag", "view", "bfloat16"}
     | {dtype.value for dtype in DType} - {"bool", "bfloat16"}
     | {"bool_", "empty", "full", "inf", "nan", "zeros"}
 )

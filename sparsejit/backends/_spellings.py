@@ -194,6 +194,7 @@ _UNARY: Mapping[str, Mapping[UnaryOp, UnarySpelling]] = {
         _U.CONJ: _same,
         _U.ABS: _same,
         _U.SIGN: _wide_call("uint_sign"),
+        _U.FROM_BITS: lambda a, dtype: Call(f"float{dtype.bits}_from_bits", (a,)),
     },
     "float": {
         **_REAL,
@@ -202,6 +203,7 @@ _UNARY: Mapping[str, Mapping[UnaryOp, UnarySpelling]] = {
         _U.CONJ: _same,
         _U.ABS: _call("absolute"),
         _U.SIGN: lambda a, dtype: _as_float32(Call("float_sign", (a,)), dtype),
+        _U.BITS: lambda a, dtype: Call(f"float{dtype.bits}_bits", (a,)),
     },
     "complex": {
         **{op: _wide_call(f"complex_{op.info.numpy}") for op in _COMPLEX_FUNCTIONS},
@@ -300,7 +302,8 @@ def is_legal_unary(op: UnaryOp, dtype: DType) -> bool:
     >>> is_legal_unary(UnaryOp.SQRT, DType.INT64), is_legal_unary(UnaryOp.ABS, DType.INT64)
     (False, True)
     """
-    return op in _UNARY.get(_kind(dtype), {})
+    has_bits = op is not UnaryOp.FROM_BITS or dtype.bits >= 32
+    return has_bits and op in _UNARY.get(_kind(dtype), {})
 
 
 def is_legal_binary(op: BinaryOp, dtype: DType) -> bool:

@@ -29,6 +29,7 @@ from sparsejit.ir.scalar import (
     Stored,
     Unary,
     dtype_of,
+    result_dtype,
 )
 from sparsejit.ir.types import INDEX, DType
 
@@ -248,6 +249,9 @@ class BodyWriter:
                 return self.constant(False, DType.BOOL)
             case UnaryOp.ISFINITE if not real:
                 return self.constant(True, DType.BOOL)
+            case UnaryOp.BITS | UnaryOp.FROM_BITS:
+                target = element_type(result_dtype(op, dtype))
+                return self.emit(f"arith.bitcast {name} : {type_} to {target}")
             case UnaryOp.SIGNBIT if dtype.is_float:
                 bits = f"i{dtype.bits}"
                 word = self.emit(f"arith.bitcast {name} : {type_} to {bits}")

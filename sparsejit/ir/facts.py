@@ -11,6 +11,8 @@ __all__ = ["Fact", "FactKind"]
 class FactKind(Enum):
     """What a fact is about."""
 
+    LOOP = "loop"
+    """Which loop of an operation a loop of the function is: a name for texts, not a decision."""
     LOOP_ORDER = "loop order"
     ITERATION = "iteration"
     STORAGE = "storage"

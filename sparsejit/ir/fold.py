@@ -12,13 +12,14 @@ nothing is said; where it raises or leaves the result open, the rules of the lan
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from sparsejit.ir.ops import BinaryOp, UnaryOp, identity_of
+from sparsejit.ir.ops import BinaryOp, ResultKind, UnaryOp, identity_of
 from sparsejit.ir.scalar import Const, result_dtype
 from sparsejit.ir.types import DType
 
@@ -32,6 +33,7 @@ __all__ = [
     "identity_const",
     "integer_limits",
     "numpy_dtype",
+    "numpy_unary",
     "zero_of",
 ]
 
@@ -133,6 +135,10 @@ def applies(op: UnaryOp | BinaryOp, dtype: DType) -> bool:
     operand = numpy_dtype(dtype.compute)
     if op in (UnaryOp.REAL, UnaryOp.IMAG):
         return True
+    if op is UnaryOp.BITS:
+        return dtype in (DType.FLOAT32, DType.FLOAT64)
+    if op is UnaryOp.FROM_BITS:
+        return dtype in (DType.UINT32, DType.UINT64)
     ufunc = getattr(np, op.info.numpy)
     given = (operand,) * ufunc.nin
     try:
@@ -141,6 +147,22 @@ def applies(op: UnaryOp | BinaryOp, dtype: DType) -> bool:
         return False
     result = numpy_dtype(result_dtype(op, dtype.compute))
     return bool(resolved == (*given, result))
+
+
+def numpy_unary(op: UnaryOp) -> Callable[[Any], Any]:
+    """Return what computes an operation on NumPy's arrays and scalars.
+
+    >>> numpy_unary(UnaryOp.BITS)(np.float32(1.0))
+    np.uint32(1065353216)
+    """
+    match op.info.result:
+        case ResultKind.BITS:
+            return lambda values: values.view(f"u{values.dtype.itemsize}")
+        case ResultKind.FLOAT:
+            return lambda values: values.view(f"f{values.dtype.itemsize}")
+        case _:
+            function: Callable[[Any], Any] = getattr(np, op.info.numpy)
+            return function
 
 
 def _silence() -> np.errstate:
@@ -174,7 +196,7 @@ def fold_unary(op: UnaryOp, operand: Const) -> Const:
     dtype = result_dtype(op, operand.dtype)
     with _silence():
         value = _array(operand).astype(numpy_dtype(operand.dtype.compute))
-        return _to_const(getattr(np, op.info.numpy)(value), dtype)
+        return _to_const(numpy_unary(op)(value), dtype)
 
 
 def fold_binary(op: BinaryOp, lhs: Const, rhs: Const) -> Const:

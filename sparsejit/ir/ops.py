@@ -14,11 +14,16 @@ __all__ = ["BinaryInfo", "BinaryOp", "ResultKind", "UnaryInfo", "UnaryOp", "iden
 
 
 class ResultKind(Enum):
-    """The dtype of a result: that of the operands, bool, or the real part's."""
+    """The dtype of a result: that of the operands, bool, the real part's, or one of as many bits.
+
+    ``BITS`` is an unsigned integer, ``FLOAT`` a float.
+    """
 
     SAME = "same"
     BOOL = "bool"
     REAL = "real"
+    BITS = "bits"
+    FLOAT = "float"
 
 
 Number = int | float
@@ -26,7 +31,7 @@ Number = int | float
 
 @dataclass(frozen=True, slots=True)
 class UnaryInfo:
-    """``numpy`` names the NumPy function that defines the operation."""
+    """``numpy`` names the NumPy function that defines the operation, or the method ``view``."""
 
     numpy: str
     result: ResultKind = ResultKind.SAME
@@ -91,6 +96,10 @@ class UnaryOp(Enum):
     ISINF = UnaryInfo("isinf", ResultKind.BOOL)
     ISFINITE = UnaryInfo("isfinite", ResultKind.BOOL)
     SIGNBIT = UnaryInfo("signbit", ResultKind.BOOL)
+    BITS = UnaryInfo("view", ResultKind.BITS)
+    """The bits of a float as an unsigned integer."""
+    FROM_BITS = UnaryInfo("view", ResultKind.FLOAT)
+    """The float of which an unsigned integer has the bits."""
 
     def __repr__(self) -> str:
         return f"UnaryOp.{self.name}"

@@ -184,6 +184,10 @@ def result_dtype(op: UnaryOp | BinaryOp, operand: DType) -> DType:
             return DType.BOOL
         case ResultKind.REAL:
             return operand.real
+        case ResultKind.BITS:
+            return operand.as_bits
+        case ResultKind.FLOAT:
+            return operand.as_float
         case _:
             assert_never(op.info.result)
 

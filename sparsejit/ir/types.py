@@ -105,6 +105,20 @@ class DType(Enum):
             case _:
                 return self
 
+    @property
+    def as_bits(self) -> DType:
+        """The unsigned integer of as many bits as a float or integer.
+
+        >>> DType.FLOAT32.as_bits
+        DType.UINT32
+        """
+        return DType(f"uint{self.bits}")
+
+    @property
+    def as_float(self) -> DType:
+        """The float of as many bits as an integer of 32 or 64."""
+        return DType(f"float{self.bits}")
+
 
 INDEX = DType.INT64
 """The type of loop variables, positions in registers and extents."""

@@ -73,7 +73,7 @@ def assemble_in_two_phases(func: LoopFunc) -> LoopFunc:
         appending = _appending(body, stmt) if isinstance(stmt, For) else None
         if appending is not None:
             body = _split(body, appending, taken)
-            text = f"what {appending.loop.var.name} appends is counted first, then filled in"
+            text = "what it appends is counted first, then filled in"
             facts.append(Fact(FactKind.STORAGE, appending.loop.var.name, text))
     return replace(func, body=tuple(body), facts=tuple(facts))
 

@@ -83,6 +83,10 @@ def _result(kind: ResultKind, operand: DType) -> DType:
             return DType.BOOL
         case ResultKind.REAL:
             return operand.real
+        case ResultKind.BITS:
+            return operand.as_bits
+        case ResultKind.FLOAT:
+            return operand.as_float
         case _:
             assert_never(kind)
 

@@ -6,13 +6,14 @@ facts. Where none can, the ``UnsupportedError`` lists each plan's reason.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from sparsejit.affine import identity_map
 from sparsejit.errors import UnsupportedError
 from sparsejit.ir import loops
 from sparsejit.ir.facts import Fact, FactKind
+from sparsejit.ir.loop_walk import all_statements
 from sparsejit.ir.loop_writing import Names
 from sparsejit.ir.printing import format_text
 from sparsejit.ir.scalar import Arg, ScalarExpr, Select, Stored, map_leaves
@@ -128,7 +129,7 @@ def _lowered(task: Task, plan: Plan, namer: Names) -> Sparsified:
             # The last way is the most general, so its reason is the one to tell.
             refused = refused if isinstance(refused, GridError) else error
             continue
-        facts = _facts(kernel, plan.order, sink)
+        facts = (*_facts(kernel, plan.order, sink), *_loop_facts(kernel, statements))
         return Sparsified(statements, sink.result, facts, _lattices(kernel, nest), kernel.namer)
     assert refused is not None
     raise refused
@@ -249,6 +250,23 @@ def _facts(kernel: Kernel, order: LoopOrder, sink: Sink) -> tuple[Fact, ...]:
         Fact(FactKind.LOOP_ORDER, name, text),
         Fact(FactKind.STORAGE, name, sink.storage),
     )
+
+
+def _loop_facts(kernel: Kernel, statements: Stmts) -> Iterator[Fact]:
+    """Tell what each loop runs over, in the names of the operation: an index, or a level."""
+    result = kernel.op.result.name
+    over = {loop.name: f"{loop.name} of %{result}" for loop in kernel.space.loops}
+    for operand, value in enumerate(kernel.op.inputs):
+        if isinstance(kernel.inputs[operand], SparseBuffer):
+            for level in range(len(kernel.space.inputs[operand].levels)):
+                name = kernel.iterator(operand, level).position_name
+                over[name] = f"level {level} of %{value.name}"
+    for stmt in all_statements(statements):
+        if isinstance(stmt, loops.For):
+            base, _, number = stmt.var.name.rpartition("_")
+            known = over.get(base if number.isdigit() and base in over else stmt.var.name)
+            if known is not None:
+                yield Fact(FactKind.LOOP, stmt.var.name, known)
 
 
 def _lattices(kernel: Kernel, nest: LoopNest) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 
 from sparsejit.affine import AffineExpr, Constant
 from sparsejit.errors import TensorTypeError, TensorValueError, UnsupportedError
+from sparsejit.ir.types import DType
 from sparsejit.trace._array import Array
 from sparsejit.trace._context import Trace, require_trace
 from sparsejit.trace._einsum import contract
@@ -22,7 +23,7 @@ from sparsejit.trace._extents import difference
 from sparsejit.trace._locations import caller
 from sparsejit.trace._operands import as_array, shape_text
 from sparsejit.trace._operands import broadcast_to as spread
-from sparsejit.trace._part_views import itself, with_other_sign
+from sparsejit.trace._part_views import has_bits, itself, viewed_as
 from sparsejit.trace._pointwise import cast
 from sparsejit.trace._promotion import dtype_of_numpy
 from sparsejit.trace._reductions import checked_axes
@@ -284,14 +285,14 @@ def astype(a: Any, dtype: Any, **options: Any) -> Any:
 
 
 def view(a: Any, dtype: Any = None) -> Any:
-    """``ndarray.view`` as the type that the elements have, or integers with the other sign."""
+    """``ndarray.view`` as another type of as many bits: integers and floats."""
     _, array = _array("view", a)
     own = array.element_type
     wanted = own if dtype is None else dtype_of_numpy(dtype)
-    if wanted is not own and own.is_integer and wanted.is_integer and own.bits == wanted.bits:
-        return with_other_sign(array, wanted)
+    if wanted is not own and has_bits(own, wanted):
+        return viewed_as(array, wanted)
     if wanted is not own:
-        raise refused("view of a traced array as another type", "view")
+        raise refused(f"view of {own.value} as {wanted.value}", "view")
     return array.viewed(array.present_view)
 
 
@@ -326,9 +327,14 @@ def full_like(
     """``np.full_like``: a dense array of one value; ``order`` and ``subok`` change nothing."""
     trace, array = _array("full_like", a)
     wanted = array.element_type if dtype is None else dtype_of_numpy(dtype)
-    made = on_arrays(trace, lambda parts: cast(parts[0], wanted), (fill_value,))
     extents = array.extents if shape is None else checked_shape(trace, shape)
-    return trace.pointwise(spread(trace, made, extents), extents)
+    return constant_array(trace, fill_value, wanted, extents)
+
+
+def constant_array(trace: Trace, value: Any, dtype: DType, shape: tuple[AffineExpr, ...]) -> Any:
+    """Return a dense array of one value, or of what broadcasts to ``shape``."""
+    made = on_arrays(trace, lambda parts: cast(parts[0], dtype), (value,))
+    return trace.pointwise(spread(trace, made, shape), shape)
 
 
 def zeros_like(a: Any, dtype: Any = None, *args: Any, **options: Any) -> Any:

@@ -29,6 +29,7 @@ from sparsejit.trace._index_extents import (
     remember_bounds,
 )
 from sparsejit.trace._locations import caller
+from sparsejit.trace._numpy_arrays import refuse_numpy_use
 from sparsejit.trace._operands import as_array
 from sparsejit.trace._operators import Operators, UpdateOperators
 from sparsejit.trace._pointwise import Pointwise, substituted, variable, variables_of
@@ -90,6 +91,7 @@ class _IndexOperators(Operators):
         return _elements().of_elements(self._trace, func, args, kwargs)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        refuse_numpy_use()
         raise TraceError(
             "an indexed expression cannot become a NumPy array",
             hint="assign it to an output first, as in y[i] = ...",

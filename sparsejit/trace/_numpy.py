@@ -21,12 +21,14 @@ from sparsejit.trace._arranging import FUNCTIONS as ARRANGING
 from sparsejit.trace._array import Array
 from sparsejit.trace._assignment import assign_value
 from sparsejit.trace._context import Trace
+from sparsejit.trace._creation import FUNCTIONS as CREATION
 from sparsejit.trace._cumulative import FUNCTIONS as CUMULATIVE
 from sparsejit.trace._elementwise import elementwise, where
 from sparsejit.trace._indexed import Index, Indexed, indexed_operator
 from sparsejit.trace._linear_algebra import FUNCTIONS as LINEAR
 from sparsejit.trace._linear_algebra import UFUNCS as LINEAR_UFUNCS
 from sparsejit.trace._locations import caller
+from sparsejit.trace._numpy_arrays import into_numpy_array
 from sparsejit.trace._numpy_reductions import REDUCTIONS
 from sparsejit.trace._operands import as_array
 from sparsejit.trace._part_views import imag, real
@@ -121,9 +123,7 @@ def _stored(trace: Trace, ufunc: np.ufunc, result: Any, out: Any, kwargs: dict[s
         return result
     (target,) = out
     if not isinstance(target, Array):
-        raise UnsupportedError(
-            f"np.{ufunc.__name__} with out= an array that is no traced one", location=caller()
-        )
+        raise into_numpy_array(caller())
     if mask is not True:
         PREDICATES["copyto"](target, result, where=mask)
         return target
@@ -287,7 +287,7 @@ _OWN: dict[str, Callable[..., Any]] = {
     "zeros_like": functions.zeros_like,
 }
 
-_BY_NAME = {**_OWN, **ARRANGING, **CUMULATIVE, **LINEAR, **PARTS}
+_BY_NAME = {**_OWN, **ARRANGING, **CREATION, **CUMULATIVE, **LINEAR, **PARTS}
 _BY_NAME |= {**PREDICATES, **REARRANGED, **STATISTICS, **TRIANGLES}
 
 _FUNCTIONS = {_named(name): function for name, function in _BY_NAME.items() if _named(name)}

@@ -1,8 +1,8 @@
 """Views of parts of numbers: ``.real`` and ``.imag`` of dense arrays, through which one assigns.
 
-In: an array. Out: the array of its real or imaginary parts, or of its integers with another sign;
-reading sees the present content of the base, assigning changes the base, as in NumPy. Of sparse
-arrays they are copies.
+In: an array. Out: the array of its real or imaginary parts, or of its bits as another type; reading
+sees the present content of the base, assigning changes the base, as in NumPy. Of sparse arrays they
+are copies.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ from sparsejit.trace._sealed import READ_ONLY
 __all__ = [
     "assign_part",
     "complex_of",
+    "has_bits",
     "imag",
     "is_strided",
     "itself",
     "real",
+    "viewed_as",
     "will_be_dense",
-    "with_other_sign",
 ]
 
 
@@ -61,7 +62,7 @@ def complex_of(re: Pointwise, im: Pointwise) -> Pointwise:
 class _PartCell(Cell):
     """What ``x.real`` or ``x.imag`` of a complex array stands for: that part of the base, now.
 
-    ``op`` may also be the integer type of as many bits that the base is viewed as.
+    ``op`` may also be the type of as many bits that the base is viewed as.
     """
 
     __slots__ = ("_made", "_of", "base", "op")
@@ -90,7 +91,7 @@ class _PartCell(Cell):
         base = self.base
         match self.op:
             case DType():
-                whole = cast(new, base.element_type)
+                whole = with_bits(new, base.element_type)
             case UnaryOp.REAL:
                 whole = complex_of(new, unary(UnaryOp.IMAG, base.read()))
             case _:
@@ -104,7 +105,7 @@ class _PartCell(Cell):
 
     def _seen(self) -> Pointwise:
         part = self.base.read()
-        return cast(part, self.op) if isinstance(self.op, DType) else unary(self.op, part)
+        return with_bits(part, self.op) if isinstance(self.op, DType) else unary(self.op, part)
 
 
 def will_be_dense(array: Array) -> bool:
@@ -127,11 +128,31 @@ def itself(array: Array) -> Any:
     return elementwise(array._trace, lambda parts: parts[0], (array,))
 
 
-def with_other_sign(array: Array, dtype: DType) -> Any:
-    """Return integers as those of another sign and as many bits: a view of a dense array."""
+def has_bits(own: DType, wanted: DType) -> bool:
+    """Whether the bits of an element can be read as those of another type of its size.
+
+    16-bit floats are computed in 32 bits, and a bool has one bit only.
+    """
+    one, other = ((kind.is_integer, kind.is_float and kind.bits >= 32) for kind in (own, wanted))
+    return own.bits == wanted.bits and any(one) and any(other)
+
+
+def with_bits(part: Pointwise, dtype: DType) -> Pointwise:
+    """Return the number of ``dtype`` that has the bits of ``part``."""
+    if part.dtype is dtype:
+        return part
+    if part.dtype.is_float:
+        part = unary(UnaryOp.BITS, cast(part, part.dtype))
+    if dtype.is_float:
+        return unary(UnaryOp.FROM_BITS, cast(part, part.dtype.as_bits))
+    return cast(part, dtype)
+
+
+def viewed_as(array: Array, dtype: DType) -> Any:
+    """Return the bits of elements as those of another type: a view of a dense array."""
     if not array._cell.immutable and will_be_dense(array):
         return array._trace.array(_PartCell(array, dtype))
-    return elementwise(array._trace, lambda parts: cast(parts[0], dtype), (array,))
+    return elementwise(array._trace, lambda parts: with_bits(parts[0], dtype), (array,))
 
 
 def _part(trace: Trace, a: Any, op: UnaryOp) -> Any:

@@ -20,6 +20,7 @@ from sparsejit.trace._elementwise import elementwise, where
 from sparsejit.trace._extents import difference
 from sparsejit.trace._functions import METHODS, astype, zeros_like
 from sparsejit.trace._locations import caller
+from sparsejit.trace._numpy_arrays import into_numpy_array
 from sparsejit.trace._operands import as_array
 from sparsejit.trace._part_views import complex_of, imag, real
 
@@ -187,10 +188,10 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     """``np.copyto``: assigns, where a mask allows it."""
-    if casting != "same_kind" or not isinstance(dst, Array):
-        raise UnsupportedError(
-            "np.copyto with casting=, or into an array that is no traced one", location=caller()
-        )
+    if not isinstance(dst, Array):
+        raise into_numpy_array(caller())
+    if casting != "same_kind":
+        raise UnsupportedError("np.copyto with casting= is not built", location=caller())
     trace = require_trace("copyto")
     value = src if where is True else _chosen(where, src, dst)
     assign_value(trace, dst, value, None, caller())

@@ -70,7 +70,11 @@ _ROWS: dict[tuple[str, str], str] = {
         "add.accumulate multiply.accumulate maximum.accumulate minimum.accumulate add.reduceat "
         "unwrap"
     ),
-    ("the bits of an element are not read as another type", "use .astype"): "view byteswap",
+    (
+        "only floats and integers of one size, from 32 bits for floats, share their bits",
+        "use .astype, or .real and .imag of complex numbers",
+    ): "view",
+    ("the bytes of an element are not moved", "use .astype"): "byteswap",
     ("its value is known only when the program runs", _OUTSIDE): "item tolist tobytes",
     ("what runs where is decided for the whole function", "use target="): "to_device",
     ("transforms are not built", "multiply by the matrix of the transform"): (

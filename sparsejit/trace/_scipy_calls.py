@@ -1,11 +1,13 @@
 """SciPy's functions called on traced arrays: the user reads what to do instead.
 
 In: the exception that left the user's function. Out: a ``TraceError`` at the user's line where a
-function of SciPy was given a traced array and did not know it; None otherwise.
+function of SciPy was given a traced array and did not know it; None otherwise. ``issparse`` is the
+one function that is answered.
 """
 
 from __future__ import annotations
 
+import sys
 import traceback
 from pathlib import Path
 from types import FrameType
@@ -15,9 +17,9 @@ import scipy
 
 from sparsejit.errors import Location, SparseJitError, TraceError
 from sparsejit.trace._array import Array
-from sparsejit.trace._locations import is_internal
+from sparsejit.trace._locations import caller, is_internal
 
-__all__ = ["of_scipy"]
+__all__ = ["is_asked_by_user", "of_scipy"]
 
 _SCIPY = str(Path(scipy.__file__).resolve().parent)
 _WRAPPERS = ("wrapper", "wrapped", "inner", "_wrapper", "func_wrapper", "fun")
@@ -57,6 +59,29 @@ def of_scipy(error: Exception) -> TraceError | None:
         if not is_wrapper and _has_array(tuple(frame.f_locals.values())):
             return _refusal(_name(frame), place)
     return None
+
+
+def is_asked_by_user() -> bool:
+    """Return whether a class is looked at for the user's ``scipy.sparse.issparse(A)``.
+
+    SciPy's own code asks too, and must not take a traced array for one of its own. Raises
+    ``TraceError`` for ``isspmatrix`` and its kin: matrices and arrays are one program.
+    """
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__") == "abc":
+        frame = frame.f_back
+    if frame is None or not frame.f_code.co_filename.startswith(_SCIPY):
+        return False
+    above, name = frame.f_back, frame.f_code.co_name
+    if above is None or is_internal(above.f_code.co_filename):
+        return False
+    if name.startswith("isspmatrix"):
+        raise TraceError(
+            f"whether a traced array is a matrix of SciPy's ({name}) is not known while tracing",
+            hint="use sp.issparse, or ask outside of the traced function",
+            location=caller(),
+        )
+    return name == "issparse"
 
 
 def _has_array(values: Any) -> bool:

@@ -40,11 +40,11 @@ from sparsejit.ir.walk import (
 )
 from sparsejit.trace._array import Array, computed
 from sparsejit.trace._context import Deferred, Trace, Unassigned, in_trace
+from sparsejit.trace._foreign_errors import restated
 from sparsejit.trace._indexed import Index, Indexed
 from sparsejit.trace._interface import ArgumentSpec, ResultRef, Slot, Traced, TraceOptions
 from sparsejit.trace._operands import NoValue
 from sparsejit.trace._pointwise import of_value
-from sparsejit.trace._scipy_calls import of_scipy
 from sparsejit.trace._symbolic import SymbolicInt
 from sparsejit.trace._tracer import ArrayTracer
 
@@ -74,20 +74,14 @@ def trace(
         try:
             returned = fn(*given, **named)
         except Exception as error:  # SciPy raises many kinds for what it does not know
-            _check_numpy_element(error)
-            _check_scipy(error)
-            raise
+            found = restated(error)
+            if found is None:
+                raise
+            raise found from (None if isinstance(error, RecursionError) else error)
         results: list[Value] = []
         returned = _collected(state, returned, results, count())
         _write_back(state)
     return _finished(state, returned, results)
-
-
-def _check_scipy(error: Exception) -> None:
-    """Raise ``TraceError`` for what a function of SciPy raised for a traced array."""
-    found = of_scipy(error)
-    if found is not None:
-        raise found from error
 
 
 def _filled(tree: Any, arrays: Sequence[Array]) -> Any:
@@ -143,21 +137,6 @@ def _collected(state: Trace, tree: Any, results: list[Value], positions: Iterato
             next(positions)
             _check_returned(state, tree)
             return tree
-
-
-def _check_numpy_element(error: Exception) -> None:
-    """Say better what NumPy says of an array of its own that is to hold a traced element."""
-    cause = error.__cause__ or error.__context__
-    if (
-        isinstance(error, ValueError)
-        and isinstance(cause, TraceError)
-        and str(error).startswith("setting an array element")
-    ):
-        raise TraceError(
-            "a traced value is assigned to a NumPy array made inside of the function",
-            hint="make the array by np.zeros_like or sj.output(), or np.stack the values",
-            location=cause.location,
-        ) from error
 
 
 def _check_returned(state: Trace, tree: Any) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from sparsejit.errors import TraceError
 from sparsejit.ir.fold import numpy_dtype
@@ -33,12 +34,14 @@ from sparsejit.trace._indexing import (
 from sparsejit.trace._locations import caller
 from sparsejit.trace._masks import MaskedElements, assign_masked, mask_of, updated
 from sparsejit.trace._numpy import call_function, call_ufunc
+from sparsejit.trace._numpy_arrays import refuse_numpy_use
 from sparsejit.trace._operators import Operators, UpdateOperators
 from sparsejit.trace._outputs import start_output
-from sparsejit.trace._part_views import assign_part, imag, real
+from sparsejit.trace._part_views import assign_part, imag, real, will_be_dense
 from sparsejit.trace._parts import taken
 from sparsejit.trace._pointwise import Pointwise
 from sparsejit.trace._refusals import ATTRIBUTES, refused
+from sparsejit.trace._scipy_calls import is_asked_by_user
 from sparsejit.trace._scipy_methods import in_format, stored_count
 from sparsejit.trace._statements import assign_indexed
 from sparsejit.trace._symbolic import SymbolicInt, symbolic
@@ -75,6 +78,21 @@ class ArrayTracer(Operators, UpdateOperators, Array):
         return functions.matmul(other, self)
 
     # ------------------------------------------------------------ what an array is
+
+    @property
+    def __class__(self) -> Any:
+        """The class; for ``scipy.sparse.issparse`` that of a sparse array where this is one."""
+        if is_asked_by_user() and not self._is_unassigned and not will_be_dense(self):
+            return csr_array
+        return type(self)
+
+    @__class__.setter
+    def __class__(self, value: Any) -> None:
+        self._refuse("the class of a traced array cannot be changed")
+
+    @property
+    def _is_unassigned(self) -> bool:
+        return isinstance(self._cell.content, Unassigned)
 
     @property
     def shape(self) -> tuple[SymbolicInt | int, ...]:
@@ -155,7 +173,7 @@ class ArrayTracer(Operators, UpdateOperators, Array):
         return self._refuse(_UNKNOWN, _VALUE) if spec else repr(self)
 
     def __repr__(self) -> str:
-        if isinstance(self._cell.content, Unassigned):
+        if self._is_unassigned:
             return "<traced output, unassigned>"
         return f"<traced array of rank {len(self.extents)}, {self.element_type.value}>"
 
@@ -165,7 +183,7 @@ class ArrayTracer(Operators, UpdateOperators, Array):
         split = keys_of(key)
         if has_indices(split):
             return indexed_access(self._trace, self, split)
-        if isinstance(self._cell.content, Unassigned) and split == ():
+        if self._is_unassigned and split == ():
             return Indexed(self._trace, (), None, origin=(self, ()))
         mask = mask_of(self._trace, self, split)
         if mask is not None:
@@ -185,14 +203,14 @@ class ArrayTracer(Operators, UpdateOperators, Array):
             if array is self and same_key(read, split):
                 assign_indexed(self._trace, self, split, value.value, value.ufunc)
                 return
-        unassigned = isinstance(self._cell.content, Unassigned)
+        unassigned = self._is_unassigned
         if has_indices(split) or isinstance(value, Index | Indexed) or (unassigned and split == ()):
             assign_indexed(self._trace, self, split, value, None)
             return
         self._set_basic(split, value)
 
     def _set_basic(self, key: tuple[Any, ...], value: Any) -> None:
-        if isinstance(self._cell.content, Unassigned):
+        if self._is_unassigned:
             start_output(self, value)
         mask = mask_of(self._trace, self, key)
         if mask is not None and isinstance(value, MaskedElements) and value.value is not None:
@@ -291,6 +309,7 @@ class ArrayTracer(Operators, UpdateOperators, Array):
             held = np.empty((), dtype=object)
             held[()] = self
             return held
+        refuse_numpy_use()
         return self._refuse(
             "a traced array cannot become a NumPy array",
             "leave out np.asarray and np.array: traced arrays take part in NumPy's functions as "

@@ -24,7 +24,7 @@ from sparsejit.trace._promotion import converted, loop_dtypes, result_dtype
 
 __all__ = ["apply", "as_bool", "choose", "is_elementwise", "weakened"]
 
-_UNARY = {getattr(np, op.info.numpy): op for op in UnaryOp}
+_UNARY = {getattr(np, op.info.numpy): op for op in UnaryOp if hasattr(np, op.info.numpy)}
 _BINARY = {getattr(np, op.info.numpy): op for op in BinaryOp}
 _COMPARISONS = {np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal}
 _ONLY_FLOATS = {UnaryOp.ISNAN: False, UnaryOp.ISINF: False, UnaryOp.ISFINITE: True}

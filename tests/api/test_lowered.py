@@ -93,6 +93,52 @@ def test_reference_keeps_the_arguments_and_the_structure() -> None:
     assert result["n"][1] == 3
 
 
+def test_explain_after_a_call_that_failed() -> None:
+    f = sparse_jit(lambda S, x: S @ x, target="interpreter")
+    wrong, x = np.ones(4), np.ones(3)
+    with pytest.raises(ValueError, match="inner extents") as caught:
+        f(A, wrong)
+    for call in (f, f.bind(S=A)):
+        arguments = (A,) if call is f else ()
+        with pytest.raises(ValueError, match="inner extents"):
+            call(*arguments, wrong)
+        told = call.explain().splitlines()
+        assert told[0] == "<lambda>: the last call failed"
+        assert told[1] == "  TensorValueError: " + str(caught.value).splitlines()[0]
+        assert "test_lowered.py" in told[2]
+        assert f.explain() == call.explain()
+        call(*arguments, x)
+        assert call.explain().startswith("<lambda>: runs on interpreter")
+    with pytest.raises(TypeError):
+        f(A, x, x)
+    assert "the last call failed\n  TypeError: " in f.explain()
+
+
+def test_explain_of_a_plan() -> None:
+    f = sparse_jit(lambda S, x: S @ x)
+    plan, x = f.bind(S=A), np.ones(3)
+    with pytest.raises(ValueError, match="has not been called yet"):
+        plan.explain()
+    before = plan.explain(x)
+    assert "S: f64[d0, d1] csr<32, 32> (scipy-array; 2 x 3, 3 stored, 48 B)" in before
+    assert plan.explain(x=x).splitlines()[:4] == before.splitlines()[:4]
+    with pytest.raises(TypeError, match="1 positional arguments, 2 were given"):
+        plan.explain(x, x)
+    plan(x)
+    assert "(the last call was new)" in plan.explain()
+    f(A, np.ones(3, np.float32))
+    assert "x: f64[d1]" in plan.explain()  # the plan's own last call
+    assert "x: f32[d1]" in f.explain()
+    for _ in range(3):
+        plan(x)
+    for told in (plan.explain(), f.explain()):
+        assert "x: f64[d1]" in told
+        assert "(the last call was a hit)" in told
+    plan.update(S=2 * A)
+    assert "x: f64[d1]" in plan.explain()
+    assert "3 stored" in f.bind(S=A, x=x).explain()
+
+
 def test_explain_before_and_after_a_call() -> None:
     f = sparse_jit(lambda S, x: S @ x, target="interpreter")
     with pytest.raises(ValueError, match="has not been called yet"):

@@ -300,9 +300,65 @@ def test_sparse_integers_with_the_other_sign_are_a_copy() -> None:
     np.testing.assert_array_equal(found.toarray(), A.toarray().view(np.uint64))
 
 
+@pytest.mark.parametrize("kind", ["i", "u"])
+@pytest.mark.parametrize("size", [4, 8])
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+def test_the_bits_of_floats(kind: str, size: int, target: str) -> None:
+    real, whole = np.dtype(f"f{size}"), np.dtype(f"{kind}{size}")
+    exponent = 23 if size == 4 else 52
+
+    def program(x: Any, n: Any, M: Any) -> Any:
+        bits = x.view(whole)
+        bits[0] = 1  # the least subnormal number
+        bits[1:3] ^= bits[1:3] & 1
+        x[3] = -x[3]
+        n.view(real)[0] = 0.5
+        M.view(whole)[1:, ::2] += 1 << exponent  # twice as large
+        M.T.view(whole)[0] ^= 1
+        return bits + 0, x.view(whole) >> exponent, n.view(real) * 2, bits.view(real) * 1, n[0] + 0
+
+    def operands() -> tuple[Any, ...]:
+        x = np.array([0.1, -0.0, np.inf, np.nan, 1.5, -np.inf, np.finfo(real).max], real)
+        n = np.array([3, 0, np.iinfo(whole).max // 2, 12345], whole)
+        return x, n, np.arange(1.0, 13, dtype=real).reshape(3, 4)
+
+    expected, found = operands(), operands()
+    values = program(*expected)
+    results = sj.sparse_jit(program, target=target, cache=False)(*found)
+    for one, other in zip((*values, *expected), (*results, *found), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+    assert expected[0][0] == np.nextafter(real.type(0), real.type(1))
+
+
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+def test_the_inverse_square_root_of_a_game(target: str) -> None:
+    def inverse_root(x: Any) -> Any:
+        y = (0x5F3759DF - (x.view(np.int32) >> 1)).view(np.float32)
+        return y * (np.float32(1.5) - np.float32(0.5) * x * y * y)
+
+    x = np.geomspace(1e-3, 1e3, 50, dtype=np.float32)
+    found = sj.sparse_jit(inverse_root, target=target)(x)
+    np.testing.assert_allclose(found, inverse_root(x), rtol=1e-6)
+    np.testing.assert_allclose(found, 1 / np.sqrt(x), rtol=2e-3)
+
+
+def test_bits_of_what_is_no_array_of_the_callers() -> None:
+    A = sp.csr_array(np.array([[0, -1.5], [5, 0]]))
+    f = sj.sparse_jit(lambda A: A.view(np.uint64), target="interpreter")
+    np.testing.assert_array_equal(f(A).toarray(), A.toarray().view(np.uint64))
+    assert f(A).nnz == 2
+    g = sj.sparse_jit(lambda x: (x.sum().view(np.int64), (x + 1).view(np.uint64), x.T.view("i8")))
+    x = np.arange(6.0).reshape(2, 3)
+    for one, other in zip(g(x), g.py_func(x), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize(
-    "dtypes", [("f8", "i8"), ("i4", "f4"), ("c8", "i8"), ("f8", "f4"), ("?", "u1")]
+    "dtypes", ["f2 i2", "i2 f2", "i4 f8", "c8 i8", "f8 f4", "? u1", "c16 f8", "f4 c8"]
 )
-def test_other_bits_are_not_read(dtypes: tuple[str, str]) -> None:
-    with pytest.raises(UnsupportedError, match=r"another type is not built\n.*test_view"):
-        sj.sparse_jit(lambda x: x.view(np.dtype(dtypes[1])))(np.ones(2, dtypes[0]))
+def test_other_bits_are_not_read(dtypes: str) -> None:
+    own, wanted = map(np.dtype, dtypes.split())
+    what = rf"view of {own.name} as {wanted.name} is not built\n.*test_view"
+    with pytest.raises(UnsupportedError, match=what):
+        sj.sparse_jit(lambda x: x.view(wanted))(np.ones(2, own))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sparsejit.backends import BACKENDS
 from sparsejit.backends._spellings import is_legal_binary, is_legal_unary
 from sparsejit.errors import UnsupportedError
-from sparsejit.ir.fold import applies, numpy_dtype
+from sparsejit.ir.fold import applies, numpy_dtype, numpy_unary
 from sparsejit.ir.loops import Binary, DimOf, Expr, For, Let, Load, LoopFunc, Memref, Store, Unary
 from sparsejit.ir.ops import BinaryOp, ResultKind, UnaryOp
 from sparsejit.ir.types import INDEX, DType
@@ -32,6 +32,10 @@ def _result_dtype(op: Op, dtype: DType) -> DType:
     match op.info.result:
         case ResultKind.BOOL:
             return DType.BOOL
+        case ResultKind.BITS:
+            return dtype.as_bits
+        case ResultKind.FLOAT:
+            return dtype.as_float
         case ResultKind.REAL:
             return dtype.real
         case ResultKind.SAME:
@@ -83,9 +87,9 @@ def _all_operations(dtype: DType) -> LoopFunc:
 
 
 def _reference(op: Op, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
-    ufunc = getattr(np, op.info.numpy)
     if isinstance(op, UnaryOp):
-        return np.asarray(ufunc(a))
+        return np.asarray(numpy_unary(op)(a))
+    ufunc = getattr(np, op.info.numpy)
     if op is BinaryOp.POW and a.dtype.kind in "iu":
         return np.array([_integer_power(x, y) for x, y in zip(a, b, strict=True)], a.dtype)
     return np.asarray(ufunc(a, b))
@@ -100,6 +104,7 @@ def _integer_power(base: Any, exponent: Any) -> Any:
 _ANY_ZERO: set[Op] = {BinaryOp.MIN, BinaryOp.MAX, BinaryOp.FMIN, BinaryOp.FMAX}
 _EXACT: set[Op] = {UnaryOp.NEG, UnaryOp.ABS, UnaryOp.SIGN, UnaryOp.SQRT, UnaryOp.FLOOR}
 _EXACT |= {UnaryOp.CEIL, UnaryOp.TRUNC, UnaryOp.RINT, UnaryOp.CONJ, UnaryOp.REAL, UnaryOp.IMAG}
+_EXACT |= {UnaryOp.BITS, UnaryOp.FROM_BITS}
 _EXACT |= set(BinaryOp) - {BinaryOp.POW, BinaryOp.ATAN2, BinaryOp.HYPOT, BinaryOp.LOGADDEXP}
 _COMPLEX_ROUNDED: set[Op] = {UnaryOp.ABS, UnaryOp.SIGN, UnaryOp.SQRT, BinaryOp.DIV}
 

@@ -21,6 +21,7 @@ from sparsejit.ir.fold import (
     identity_const,
     integer_limits,
     numpy_dtype,
+    numpy_unary,
     zero_of,
 )
 from sparsejit.ir.ops import BinaryOp, UnaryOp
@@ -54,7 +55,8 @@ def on_numpy(op: UnaryOp | BinaryOp, *operands: Const) -> Any:
     arrays = [np.array([operand.value]).astype(compute) for operand in operands]
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        result = getattr(np, op.info.numpy)(*arrays)
+        function = numpy_unary(op) if isinstance(op, UnaryOp) else getattr(np, op.info.numpy)
+        result = function(*arrays)
         return result.astype(numpy_dtype(result_dtype(op, operands[0].dtype)))[0]
 
 

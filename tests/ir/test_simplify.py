@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsejit.ir.fold import constant, numpy_dtype
+from sparsejit.ir.fold import constant, numpy_dtype, numpy_unary
 from sparsejit.ir.ops import BinaryOp, UnaryOp
 from sparsejit.ir.scalar import (
     Arg,
@@ -274,7 +274,7 @@ def value_of(expr: ScalarExpr, values: Mapping[int, int], stored: frozenset[int]
             case Stored(index):
                 return np.bool_(index in stored)
             case Unary(op, operand):
-                return getattr(np, op.info.numpy)(walk(operand))
+                return numpy_unary(op)(walk(operand))
             case Binary(op, lhs, rhs):
                 return getattr(np, op.info.numpy)(walk(lhs), walk(rhs))
             case Select(condition, then, orelse):

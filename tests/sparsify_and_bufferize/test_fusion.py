@@ -182,7 +182,7 @@ def test_attention_keeps_rows_only() -> None:
     outside = [line for line in lines if line.startswith("  alloc ")]
     assert len(outside) == 1, "the result, and no array of all entries or all rows"
     assert sum(line.startswith("  parallel for ") for line in lines) == 1
-    assert "one nest over i with %4, %6, %7, %9, %11, %12, %14, %16, %17" in low.explain()
+    assert "one nest over i of %4 with %4, %6, %7, %9, %11, %12, %14, %16, %17" in low.explain()
     assert "s4_vals (row)" in low.explain()
     assert "one nest over i with " in low.text("copies")
 
@@ -190,7 +190,7 @@ def test_attention_keeps_rows_only() -> None:
 def test_reductions_of_one_operand_share_its_entries() -> None:
     low = lowered(sum_and_max)
     assert low.text("loops").count("A_pos1[") == 2, "one loop over the entries"
-    assert "shared inside: p1_A" in low.explain()
+    assert "shared inside: level 1 of %A" in low.explain()
 
 
 @pytest.mark.parametrize("fn", [twice, reversed_rows])

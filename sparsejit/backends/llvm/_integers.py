@@ -17,6 +17,7 @@ from sparsejit.backends.llvm._text import (
     scalar_of,
     vector_of,
 )
+from sparsejit.backends.llvm._types import real_type
 from sparsejit.errors import UnsupportedError
 from sparsejit.ir.ops import BinaryOp, UnaryOp
 from sparsejit.ir.types import DType
@@ -94,6 +95,9 @@ def unary_integer(b: Builder, op: UnaryOp, value: Value, dtype: DType) -> Value:
             return b.select(b.compare("slt", value, zero), b.op("sub", zero, value), value)
         case UnaryOp.ABS:
             return value
+        case UnaryOp.FROM_BITS:
+            target = vector_of(real_type(dtype.as_float), lanes_of(value.type))
+            return b.cast("bitcast", value, target)
         case UnaryOp.SIGN:
             positive = b.select(b.compare("ne", value, zero), _number(1, value), zero)
             if dtype.is_unsigned_integer:

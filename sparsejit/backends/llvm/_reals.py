@@ -37,7 +37,7 @@ _INTRINSIC = {
 _PLAIN = {BinaryOp.ADD: "fadd", BinaryOp.SUB: "fsub", BinaryOp.MUL: "fmul"}
 _EXTREMA = (BinaryOp.MIN, BinaryOp.MAX, BinaryOp.FMIN, BinaryOp.FMAX)
 
-VECTOR_UNARY = frozenset(UnaryOp) - frozenset(_LIBM)
+VECTOR_UNARY = frozenset(UnaryOp) - {*_LIBM, UnaryOp.BITS, UnaryOp.FROM_BITS}
 """The operations of one real that vectors have too."""
 VECTOR_BINARY = frozenset((*_PLAIN, *_EXTREMA, *ORDERED, BinaryOp.DIV, BinaryOp.COPYSIGN))
 """The operations of two reals that vectors have too."""
@@ -77,6 +77,8 @@ def unary_real(  # noqa: C901 - one case for each kind
             size = b.call(functions.overloaded("fabs", value.type), [value])
             predicate = "oeq" if op is UnaryOp.ISINF else "olt"
             return b.compare(predicate, size, number(float("inf"), value))
+        case UnaryOp.BITS:
+            return b.cast("bitcast", value, vector_of(f"i{dtype.bits}", lanes_of(value.type)))
         case UnaryOp.SIGNBIT:
             lanes, width = lanes_of(value.type), f"i{dtype.bits}"
             bits = b.cast("bitcast", value, vector_of(width, lanes))

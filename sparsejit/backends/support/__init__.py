@@ -58,6 +58,10 @@ from sparsejit.backends.support.complexes import complex_min as complex_min
 from sparsejit.backends.support.complexes import complex_pow as complex_pow
 from sparsejit.backends.support.complexes import complex_rint as complex_rint
 from sparsejit.backends.support.complexes import complex_sign as complex_sign
+from sparsejit.backends.support.floats import float32_bits as float32_bits
+from sparsejit.backends.support.floats import float32_from_bits as float32_from_bits
+from sparsejit.backends.support.floats import float64_bits as float64_bits
+from sparsejit.backends.support.floats import float64_from_bits as float64_from_bits
 from sparsejit.backends.support.floats import float_floordiv as float_floordiv
 from sparsejit.backends.support.floats import float_fmax as float_fmax
 from sparsejit.backends.support.floats import float_fmin as float_fmin
@@ -149,6 +153,10 @@ __all__ = [
     "f32_to_bf16",
     "f32_to_f16",
     "f64_to_f16",
+    "float32_bits",
+    "float32_from_bits",
+    "float64_bits",
+    "float64_from_bits",
     "float_floordiv",
     "float_fmax",
     "float_fmin",

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from numpy import copysign, floor, fmod
+from numpy import copysign, float32, float64, floor, fmod, uint32, uint64
 
 __all__ = [
+    "float32_bits",
+    "float32_from_bits",
+    "float64_bits",
+    "float64_from_bits",
     "float_floordiv",
     "float_fmax",
     "float_fmin",
@@ -35,6 +39,34 @@ def float_sign(a: Real) -> Real:
     if a < 0:
         return -1.0
     return a * 0.0 + 0.0  # nan stays nan, and -0.0 becomes 0.0
+
+
+def float32_bits(a: Real) -> Any:
+    """Return the bits of a float32.
+
+    >>> float32_bits(-0.0)
+    np.uint32(2147483648)
+    """
+    return float32(a).view(uint32)
+
+
+def float64_bits(a: Real) -> Any:
+    """Return the bits of a float64."""
+    return float64(a).view(uint64)
+
+
+def float32_from_bits(bits: Any) -> Real:
+    """Return the float32 of which these are the bits.
+
+    >>> float32_from_bits(1)
+    np.float32(1e-45)
+    """
+    return uint32(bits).view(float32)
+
+
+def float64_from_bits(bits: Any) -> Real:
+    """Return the float64 of which these are the bits."""
+    return uint64(bits).view(float64)
 
 
 def float_min(a: Real, b: Real) -> Real:
