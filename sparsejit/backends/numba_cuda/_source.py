@@ -7,7 +7,9 @@ combine what they have by shuffles, and lane 0 stores what is one number.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sparsejit.backends import _spellings
 from sparsejit.backends._expressions import constant
@@ -15,16 +17,21 @@ from sparsejit.backends._layout import Atom, Call, Index, Infix, Node, Prefix, f
 from sparsejit.backends.numba_cuda._expressions import KernelExpressions
 from sparsejit.backends.numba_cuda._lowered import Lowered, Total
 from sparsejit.backends.numba_cuda._memory import volume
+from sparsejit.backends.numba_cuda._turns import Counter, InTurns, in_turns
 from sparsejit.backends.python_source import SourceWriter
 from sparsejit.ir.device_statements import Schedule
 from sparsejit.ir.fold import identity_const
+from sparsejit.ir.loop_walk import map_body
 from sparsejit.ir.loop_writing import int_
 from sparsejit.ir.loops import (
     Alloc,
+    Assign,
     Dealloc,
     Expr,
     For,
     If,
+    Let,
+    Lit,
     Memref,
     SortPrefix,
     Stmt,
@@ -35,7 +42,8 @@ from sparsejit.ir.loops import (
 )
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.rename import renamed
-from sparsejit.ir.types import DType
+from sparsejit.ir.scalar import Const
+from sparsejit.ir.types import INDEX, DType
 
 __all__ = ["KernelWriter", "OwnNames"]
 
@@ -117,15 +125,16 @@ class KernelWriter(SourceWriter):
             self.assign(self.names[start.name], Infix("*", group, size))
 
     def _copies(self, first: str, step: str) -> None:
-        """What each group of threads has of its own starts as what is there."""
+        """What each group of threads has of its own starts as what is there, if anything is."""
         memory = self._kernel.memory
-        for original, own in memory.private:
+        copied = [pair for pair in memory.private if pair[0].name in memory.copied]
+        for original, own in copied:
             at = self.fresh(f"{self.names[own.name]}_at")
             extent = self.expressions.extent(original, 0)
             self.line(f"for {at} in range({first}, {flat(extent)}, {step}):")
             target = f"{self.names[own.name]}[{self.names[memory.starts[own.name].name]} + {at}]"
             self.line(f"    {target} = {self.names[original.name]}[{at}]")
-        if memory.private and self._kernel.schedule is Schedule.WARP:
+        if copied and self._kernel.schedule is Schedule.WARP:
             self.line("cuda.syncwarp()")
 
     def _dealt(self, loop: For, first: str, step: str) -> None:
@@ -175,8 +184,13 @@ class KernelWriter(SourceWriter):
                 self._shared_loop(stmt)
             case For(parallel=True) if self._is_warp:
                 self._reduction(stmt)
+            case For() if self._is_warp and (turns := self._in_turns(stmt)) is not None:
+                self._turns(turns)
             case _:
                 super().control(stmt)
+
+    def _in_turns(self, loop: For) -> InTurns | None:
+        return in_turns(loop, self._kernel.memory.places, self._kernel.atomics)
 
     def _shared_loop(self, loop: For) -> None:
         wait = self._kernel.must_wait(loop)
@@ -203,6 +217,97 @@ class KernelWriter(SourceWriter):
             part_name, name = self.names[f"{var.name}%part"], self.names[var.name]
             self._combine(part_name, op, var.dtype)
             self.assign(name, _spellings.binary(op, Atom(name), Atom(part_name), var.dtype))
+
+    def _turns(self, turns: InTurns) -> None:
+        """Each lane takes a pass of 32 (see ``_turns``)."""
+        loop = turns.loop
+        if not turns.keys and not turns.counters:
+            self._shared_loop(loop)
+            return
+        wait = self._kernel.must_wait(loop)
+        if wait:
+            self.line("cuda.syncwarp()")
+        var, lane = self.names[loop.var.name], self._own.lane
+        first, end = self.fresh(f"{var}_first"), self.fresh(f"{var}_end")
+        self.assign(end, self.expressions.typed(loop.upper))
+        lower = self.expressions.expression(loop.lower)
+        self.line(f"for {first} in range({flat(lower)}, {end}, 32):")
+        self._indent += 4
+        self.line(f"{var} = {first} + {lane}")
+        for counter in turns.counters:
+            found = self.names[_found(counter).name] = self.fresh(f"{counter.var.name}_found")
+            self.line(f"{found} = False")
+        body = map_body(turns.body, change_stmt=partial(self._kept, turns.counters))
+        self._is_warp = False
+        if turns.keys:
+            self._in_order(turns, f"{var} < {end}", body)
+        else:
+            self.nested("if", Infix("<", Atom(var), Atom(end)), body)
+        for counter in turns.counters:
+            self._append(counter)
+        self._is_warp = True
+        self._indent -= 4
+        if wait:
+            self.line("cuda.syncwarp()")
+
+    def _in_order(self, turns: InTurns, has_pass: str, body: Sequence[Stmt]) -> None:
+        """Lanes with equal keys run one after another; a lane without a pass has no turn."""
+        lane, fresh = self._own.lane, self.fresh
+        keys = [fresh("key") for _ in turns.keys]
+        alike, turn, now, going = (fresh(name) for name in ("alike", "turn", "now", "going"))
+        for key in keys:
+            self.line(f"{key} = int64(-1) - {lane}")
+        self.line(f"if {has_pass}:")
+        self._indent += 4
+        self.block(turns.ready)
+        for name, key in zip(keys, turns.keys, strict=True):
+            self.assign(name, Call("int64", (self.expressions.expression(key),)))
+        self._indent -= 4
+        self.line(f"{alike} = {' & '.join(f'peers({key})' for key in keys)}")
+        self.line(f"{turn} = lanes_below({alike}, {lane}) if {has_pass} else int64(-1)")
+        self.line(f"{now} = int64(0)")
+        self.line(f"{going} = int64(1)")
+        self.line(f"while {going} != 0:")
+        self._indent += 4
+        self.nested("if", Infix("==", Atom(turn), Atom(now)), body)
+        self.line("cuda.syncwarp()")
+        self.line(f"{now} += 1")
+        self.line(f"{going} = vote({turn} >= {now})")
+        self._indent -= 4
+
+    def _kept(self, counters: Sequence[Counter], stmt: Stmt) -> tuple[Stmt, ...]:
+        """A lane keeps what it appends, and remembers that it does."""
+        for counter in counters:
+            if stmt == counter.step:
+                return (Assign(_found(counter), Lit(Const(True, DType.BOOL))),)
+            if stmt in counter.peaks:
+                return ()
+            if isinstance(stmt, Store) and stmt in counter.stores:
+                kept = _what(stmt)
+                pointer = self._kernel.memory.places[stmt.memref.name].pointer
+                self.names[kept.name] = self.fresh(f"{self.names[pointer.name]}_kept")
+                return (Let(kept, stmt.value),)
+        return (stmt,)
+
+    def _append(self, counter: Counter) -> None:
+        count, lane = self.names[counter.var.name], self._own.lane
+        found, votes = self.names[_found(counter).name], self.fresh(f"{counter.var.name}_votes")
+        self.line(f"{votes} = vote({found})")
+        if counter.stores:
+            place = Var(f"{counter.var.name}%place", INDEX)
+            self.names[place.name] = self.fresh(f"{count}_place")
+            self.line(f"if {found}:")
+            self._indent += 4
+            self.line(f"{self.names[place.name]} = {count} + lanes_below({votes}, {lane})")
+            for store in counter.stores:
+                self._plain_store(replace(store, indices=(place,), value=_what(store)))
+            self._indent -= 4
+        self.line(f"{count} += count_lanes({votes})")
+        if counter.peaks:
+            self.line(f"if {votes} != 0:")
+            for peak in counter.peaks:
+                name = self.names[peak.var.name]
+                self.line(f"    {name} = max({name}, {count})")
 
     def _combine(self, name: str, op: BinaryOp, dtype: DType) -> None:
         """Reduce over the lanes of a warp."""
@@ -259,18 +364,21 @@ class KernelWriter(SourceWriter):
         self.assign("", Call(_ATOMIC[op], (Atom(pointer), at, value)), "")
 
     def _sort(self, stmt: SortPrefix) -> None:
+        assert not self._is_warp, "lanes sort together by loops that they share"
         pointer, start = self._kernel_expressions.address(stmt.memref, (int_(0),))
         at = Call("int64", (start,)) if _is_number(start) else start
         call = Call("sort_range", (Atom(pointer), at, self.expressions.typed(stmt.count)))
-        if self._is_warp:
-            self.line("cuda.syncwarp()")
-            self.line(f"if {self._own.lane} == 0:")
-            self._indent += 4
-            self.assign("", call, "")
-            self._indent -= 4
-            self.line("cuda.syncwarp()")
-        else:
-            self.assign("", call, "")
+        self.assign("", call, "")
+
+
+def _found(counter: Counter) -> Var:
+    """Whether a lane counts in its pass."""
+    return Var(f"{counter.var.name}%found", DType.BOOL)
+
+
+def _what(store: Store) -> Var:
+    """What a lane appends to an array."""
+    return Var(f"{store.memref.name}%kept", store.memref.dtype)
 
 
 def _plus(lower: Node, first: str) -> Node:
