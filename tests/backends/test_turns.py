@@ -1,4 +1,4 @@
-"""Loops that the lanes of a warp share in turns: which ones, and that passes seem to run in order."""
+"""Loops that the lanes of a warp share in turns: which ones, and what they compute."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ from sparsejit.passes._kernel_sorting import with_shared_sorts
 from tests.support.kernel_replay import ReplayBackend
 
 F64 = DType.FLOAT64
-N, I, J, P, COUNT, PEAK, NOW = (Var(name, INDEX) for name in ("n", "i", "j", "p", "c", "m", "stamp"))
+N, I, J, P, COUNT, PEAK, NOW = (
+    Var(name, INDEX) for name in ("n", "i", "j", "p", "c", "m", "stamp")
+)
 CRD, SEEN, MET, OUT = (Memref(name, INDEX, 1) for name in ("crd", "seen", "met", "out"))
 X, SUMS = Memref("x", F64, 1), Memref("sums", F64, 1)
 KEY = Let(J, Load(CRD, (P,)))
@@ -159,7 +161,9 @@ def in_order(given: dict[str, Any]) -> tuple[dict[str, Any], int]:
 def run(text: str, entry: str, given: dict[str, Any], seed: int) -> int:
     out = np.zeros(1, np.int64)
     values = given | {"n": given["crd"].size, "stamp": 1, "out": out}
-    names = text[text.index("(", text.index("def ")) + 1 : text.index("):")].replace(",", " ").split()
+    names = (
+        text[text.index("(", text.index("def ")) + 1 : text.index("):")].replace(",", " ").split()
+    )
     replayed(text, entry, names, [values[name] for name in names], 256, seed)
     return int(out[0])
 
@@ -170,7 +174,7 @@ def run(text: str, entry: str, given: dict[str, Any], seed: int) -> int:
     seed=st.integers(0, 9),
 )
 def test_passes_seem_to_run_in_order(crd: list[int], seed: int) -> None:
-    """Bit by bit: sums of floats, and the order of what is met first; with equal keys or without."""
+    """Bit by bit: sums of floats, and the order of what is met first, for any keys."""
     given = arrays(np.array(crd, np.int64), seed)
     code = kernel(*SCATTERED)
     expected, count = in_order(given)

@@ -87,7 +87,10 @@ def test_registers(file_regression: FileRegressionFixture, original_datadir: Pat
     golden = original_datadir / "test_registers.txt"
     if golden.exists() and golden.read_text("utf-8").splitlines()[0] != made:
         pytest.skip(f"the table was made with {golden.read_text('utf-8').splitlines()[0]}")
-    lines = [made, f"kernel: registers, bytes of spills, of local memory ({'; '.join(ARCHITECTURES)})"]
+    lines = [
+        made,
+        f"kernel: registers, bytes of spills, of local memory ({'; '.join(ARCHITECTURES)})",
+    ]
     for name, dtype in TABLE:
         for kernel in kernels_of(name, dtype):
             found = [usage(kernel.text, kernel.entry, kernel.words, a) for a in ARCHITECTURES]

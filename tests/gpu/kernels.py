@@ -246,15 +246,11 @@ KERNELS: dict[str, Kernel] = {
     ),
     "spgemm": Kernel(spmv, _pair, spmv, (*FLOATS, "float16", *INTEGERS)),
     "sparse add": Kernel(added, _pair, added, (*FLOATS, "float16", *INTEGERS)),
-    "mttkrp": Kernel(
-        mttkrp, _tensor, lambda X, B, C: np.einsum("ijk,jr,kr->ir", X, B, C), NUMBERS
-    ),
+    "mttkrp": Kernel(mttkrp, _tensor, lambda X, B, C: np.einsum("ijk,jr,kr->ir", X, B, C), NUMBERS),
     "ttv": Kernel(
         times_vector, _vector_of_tensor, lambda X, v: np.einsum("ijk,k->ij", X, v), NUMBERS
     ),
-    "row sums": Kernel(
-        row_sums, _alone, lambda A: A.toarray().sum(axis=1), (*NUMBERS, "bool")
-    ),
+    "row sums": Kernel(row_sums, _alone, lambda A: A.toarray().sum(axis=1), (*NUMBERS, "bool")),
     "column sums": Kernel(
         column_sums, _alone, lambda A: A.toarray().sum(axis=0), (*FLOATS, "float16", "int64")
     ),

@@ -1,4 +1,4 @@
-"""Atomic steps, shuffles and votes as instructions: what Numba CUDA has no word for behind a pointer.
+"""Atomic steps, shuffles, votes as instructions: what Numba CUDA has no word for behind a pointer.
 
 Numba's own atomics take arrays, which cost seven words a parameter; these take a pointer. The
 meaning of each function is in ``device``. Numba CUDA is imported when they are made.

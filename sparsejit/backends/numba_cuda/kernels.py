@@ -11,10 +11,11 @@ from sparsejit.backends._names import IMPORTED_FROM_NUMPY, fresh_name, python_na
 from sparsejit.backends.numba_cuda import device
 from sparsejit.backends.numba_cuda._compile import compiled_cubin
 from sparsejit.backends.numba_cuda._expressions import KernelExpressions
+from sparsejit.backends.numba_cuda._lanes import OwnNames
 from sparsejit.backends.numba_cuda._lowered import Lowered, lowered
 from sparsejit.backends.numba_cuda._memory import Memory, memory_of, unfilled_rooms
 from sparsejit.backends.numba_cuda._replay import replayed
-from sparsejit.backends.numba_cuda._source import KernelWriter, OwnNames
+from sparsejit.backends.numba_cuda._source import KernelWriter
 from sparsejit.backends.python_source import import_lines, signature_line
 from sparsejit.ir.device_code import ExtentParam, KernelCode, PointerParam, ScalarParam, StrideParam
 from sparsejit.ir.device_statements import Launch, Schedule
