@@ -4,7 +4,7 @@ In: a loop function. Out: the same function (``host_form`` gives it back) whose 
 device memory. Parallel loops are kernels, and so are sequential ones whose reductions may race;
 other work on elements runs in one thread or one warp. The host keeps control flow, allocations,
 copies, scans and sorts, and reads back the numbers that it needs. Arrays that grow are measured
-first; ``Assemble`` becomes scans.
+first; ``Assemble`` and the gathering of sorted entries become scans.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from sparsejit.ir.loop_writing import Names
 from sparsejit.ir.loops import Assemble, LoopFunc, Stmt
 from sparsejit.ir.user_functions import called_by_loops
 from sparsejit.passes._device_assembly import assembled
+from sparsejit.passes._equal_runs import gather_in_parallel
 from sparsejit.passes._exact_allocations import allocate_exactly
 from sparsejit.passes._kernel_schedules import ChooseSchedule, schedule_by_structure
 from sparsejit.passes._outlining import Outliner
@@ -59,7 +60,9 @@ def outline_kernels(
             hint="write it with operations that can be read (see the tutorial), or target='cpu'",
         )
     func = allocate_exactly(_assembled(func))
-    outliner = Outliner(Names.of(func), roots(func), ordered, choose)
+    names = Names.of(func)
+    func = replace(func, body=gather_in_parallel(func.body, names))
+    outliner = Outliner(names, roots(func), ordered, choose)
     return replace(func, body=tuple(outliner.block(func.body)))
 
 
