@@ -14,9 +14,9 @@ from dataclasses import replace
 
 from sparsejit.errors import UnsupportedError
 from sparsejit.ir.loop_uses import roots
-from sparsejit.ir.loop_walk import all_statements, map_body
+from sparsejit.ir.loop_walk import all_statements, map_body, memrefs, result_memrefs
 from sparsejit.ir.loop_writing import Names
-from sparsejit.ir.loops import Assemble, LoopFunc, Stmt
+from sparsejit.ir.loops import Assemble, LoopFunc, Stmt, View
 from sparsejit.ir.user_functions import called_by_loops
 from sparsejit.passes._device_assembly import assembled
 from sparsejit.passes._equal_runs import gather_in_parallel
@@ -59,7 +59,7 @@ def outline_kernels(
             f"'{function.text}' is compiled by Numba for the CPU, and no kernel can call it",
             hint="write it with operations that can be read (see the tutorial), or target='cpu'",
         )
-    func = allocate_exactly(_assembled(func))
+    func = _without_unused_views(allocate_exactly(_assembled(func)))
     names = Names.of(func)
     func = replace(func, body=gather_in_parallel(func.body, names))
     outliner = Outliner(names, roots(func), ordered, choose)
@@ -75,3 +75,15 @@ def _assembled(func: LoopFunc) -> LoopFunc:
         return assembled(stmt, names) if isinstance(stmt, Assemble) else (stmt,)
 
     return replace(func, body=map_body(func.body, change_stmt=change))
+
+
+def _without_unused_views(func: LoopFunc) -> LoopFunc:
+    """Leave out views that nothing uses: what they view may not be on the device at all."""
+    used = {memref.name for stmt in all_statements(func.body) for memref in memrefs(stmt)}
+    used |= {memref.name for memref in result_memrefs(func)}
+
+    def change(stmt: Stmt) -> Iterable[Stmt]:
+        return () if isinstance(stmt, View) and stmt.memref.name not in used else (stmt,)
+
+    body = map_body(func.body, change_stmt=change)
+    return func if body == func.body else _without_unused_views(replace(func, body=body))

@@ -18,6 +18,7 @@ from sparsejit.ir.device_code import (
     StrideParam,
 )
 from sparsejit.ir.device_statements import Launch
+from sparsejit.ir.loop_uses import read
 from sparsejit.ir.loop_walk import (
     all_expressions,
     all_statements,
@@ -95,11 +96,13 @@ def memory_of(
     asked = _extents_asked(launch)
     rooms = {memref.name: memref for memref in _private(launch)}
     asked |= {(name, 0) for name in rooms}
+    touched = _touched(launch) | rooms.keys()
     for memref in dict.fromkeys((*free_memrefs(launch.body), *rooms.values())):
-        if memref.name not in rooms.keys() & unfilled:
+        has_elements = memref.name in touched and memref.name not in rooms.keys() & unfilled
+        if has_elements:
             words.append((PointerParam(memref), memref))
-        is_plain = memref.rank == 1 and memref.name not in views
-        strides: list[Expr] = [int_(1)] if is_plain else []
+        is_plain = not has_elements or (memref.rank == 1 and memref.name not in views)
+        strides: list[Expr] = [int_(1)] * memref.rank if is_plain else []
         sizes: list[Expr] = []
         for axis in range(memref.rank):
             if not is_plain:
@@ -176,6 +179,16 @@ def _extents_asked(launch: Launch) -> set[tuple[str, int]]:
             for part in all_expressions(outer):
                 if isinstance(part, DimOf):
                     found.add((part.memref.name, part.axis))
+    return found
+
+
+def _touched(launch: Launch) -> set[str]:
+    """The memrefs of which there must be memory: of others, the kernel asks for an extent."""
+    found = set(read(launch.body))
+    for stmt in all_statements(launch.body):
+        found |= {memref.name for memref in memrefs_written(stmt)}
+        if isinstance(stmt, View):
+            found.add(stmt.source.name)
     return found
 
 
