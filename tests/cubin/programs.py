@@ -195,17 +195,25 @@ def lowered_loops(function: Callable[..., Any], *operands: Any, output: Any = No
     return loops
 
 
+def _on_a_device(function: Callable[..., Any], *operands: Any, output: Any = None) -> LoopFunc:
+    jit = sj.sparse_jit(function, target="cuda", library="never", output=output)
+    lowered: Any = jit.lower(*operands)
+    outlined: LoopFunc = lowered._program.lower(lowered._variant)
+    return outlined
+
+
 def kernels_of(name: str, dtype: str, schedule: Schedule | None = None) -> Iterator[Kernel]:
     """Return the kernels of a program; with a ``schedule`` for all that it fits."""
     if name in CONVERSIONS:
         source, target = CONVERSIONS[name]
-        loops = lowered_loops(lambda A: A.astype(A.dtype), _matrix(dtype, source), output=target)
+        matrix = _matrix(dtype, source)
+        outlined = _on_a_device(lambda A: A.astype(A.dtype), matrix, output=target)
     else:
         function, operands = (PROGRAMS | REST)[name]
-        loops = lowered_loops(function, *operands(dtype))
-    if schedule is None:
-        outlined = outline_kernels(loops)
-    else:
-        outlined = outline_kernels(loops, choose=lambda shape: schedule)
+        if schedule is None:
+            outlined = _on_a_device(function, *operands(dtype))
+        else:
+            loops = lowered_loops(function, *operands(dtype))
+            outlined = outline_kernels(loops, choose=lambda shape: schedule)
     for kernel, code in kernel_codes(outlined).items():
         yield Kernel(f"{name} {kernel}", code.text, code.entry, kernel_words(code))
