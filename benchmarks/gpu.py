@@ -94,6 +94,8 @@ def tests_line(end: float) -> str:
     """Run the tests that want a device; say how they went."""
     left = max(end - time.monotonic() - 90, 30)
     command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "tests/gpu", "-p", "no:randomly"]
+    if importlib.util.find_spec("xdist") is not None:  # most of their time is compilation
+        command += ["-n", str(min(os.cpu_count() or 1, 8))]
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=left)
     except subprocess.TimeoutExpired:

@@ -107,7 +107,8 @@ def default_pipeline(
     """
     loop_passes: list[tuple[str, LoopPass]] = [("simplify-loops", simplify_loops)]
     if parallelization != "none":
-        loop_passes.append(("two-phases", assemble_in_two_phases))
+        assemble = partial(assemble_in_two_phases, any_start=for_device)
+        loop_passes.append(("two-phases", assemble))
         if not ordered_reductions:
             loop_passes.append(("split-reductions", split_reductions))
     if parallelization != "any-storage-any-loop":
@@ -118,6 +119,7 @@ def default_pipeline(
     if for_device:
         outline = partial(outline_kernels, ordered=ordered_reductions)
         loop_passes.append(("outline-kernels", outline))
-    return Pipeline(
-        (("canonicalize", canonicalize),), stage_options or StageOptions(), tuple(loop_passes)
-    )
+    options = stage_options or StageOptions()
+    if for_device:
+        options = replace(options, placing="sorted")
+    return Pipeline((("canonicalize", canonicalize),), options, tuple(loop_passes))

@@ -62,6 +62,7 @@ from sparsejit.passes._kernel_schedules import (
     shape_of,
     with_shared_reductions,
 )
+from sparsejit.passes._kernel_sorting import with_shared_sorts
 from sparsejit.passes._racing_reductions import can_race, raced, scalar_reductions
 
 __all__ = ["Outliner"]
@@ -91,6 +92,7 @@ class Outliner:
         lowered = kernel_body(tuple(body), self.names)
         lowered = with_accumulators(lowered, atomics, self.of, self.names)
         if schedule is Schedule.WARP:
+            lowered = with_shared_sorts(lowered, self.names)
             lowered = with_shared_reductions(lowered, self._may_split)
         return Launch(f"k{self._kernels - 1}", schedule, lowered, tuple(atomics))
 

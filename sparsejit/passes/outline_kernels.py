@@ -4,7 +4,7 @@ In: a loop function. Out: the same function (``host_form`` gives it back) whose 
 device memory. Parallel loops are kernels, and so are sequential ones whose reductions may race;
 other work on elements runs in one thread or one warp. The host keeps control flow, allocations,
 copies, scans and sorts, and reads back the numbers that it needs. Arrays that grow are measured
-first; ``Assemble`` becomes scans.
+first; ``Assemble`` and the gathering of sorted entries become scans.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from dataclasses import replace
 
 from sparsejit.errors import UnsupportedError
 from sparsejit.ir.loop_uses import roots
-from sparsejit.ir.loop_walk import all_statements, map_body
+from sparsejit.ir.loop_walk import all_statements, map_body, memrefs, result_memrefs
 from sparsejit.ir.loop_writing import Names
-from sparsejit.ir.loops import Assemble, LoopFunc, Stmt
+from sparsejit.ir.loops import Assemble, LoopFunc, Stmt, View
 from sparsejit.ir.user_functions import called_by_loops
 from sparsejit.passes._device_assembly import assembled
+from sparsejit.passes._equal_runs import gather_in_parallel
 from sparsejit.passes._exact_allocations import allocate_exactly
 from sparsejit.passes._kernel_schedules import ChooseSchedule, schedule_by_structure
 from sparsejit.passes._outlining import Outliner
@@ -58,8 +59,10 @@ def outline_kernels(
             f"'{function.text}' is compiled by Numba for the CPU, and no kernel can call it",
             hint="write it with operations that can be read (see the tutorial), or target='cpu'",
         )
-    func = allocate_exactly(_assembled(func))
-    outliner = Outliner(Names.of(func), roots(func), ordered, choose)
+    func = _without_unused_views(allocate_exactly(_assembled(func)))
+    names = Names.of(func)
+    func = replace(func, body=gather_in_parallel(func.body, names))
+    outliner = Outliner(names, roots(func), ordered, choose)
     return replace(func, body=tuple(outliner.block(func.body)))
 
 
@@ -72,3 +75,15 @@ def _assembled(func: LoopFunc) -> LoopFunc:
         return assembled(stmt, names) if isinstance(stmt, Assemble) else (stmt,)
 
     return replace(func, body=map_body(func.body, change_stmt=change))
+
+
+def _without_unused_views(func: LoopFunc) -> LoopFunc:
+    """Leave out views that nothing uses: what they view may not be on the device at all."""
+    used = {memref.name for stmt in all_statements(func.body) for memref in memrefs(stmt)}
+    used |= {memref.name for memref in result_memrefs(func)}
+
+    def change(stmt: Stmt) -> Iterable[Stmt]:
+        return () if isinstance(stmt, View) and stmt.memref.name not in used else (stmt,)
+
+    body = map_body(func.body, change_stmt=change)
+    return func if body == func.body else _without_unused_views(replace(func, body=body))

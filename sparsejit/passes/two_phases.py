@@ -62,20 +62,45 @@ __all__ = ["assemble_in_two_phases"]
 _ZERO, _ONE = Lit(Const(0, INDEX)), Lit(Const(1, INDEX))
 
 
-def assemble_in_two_phases(func: LoopFunc) -> LoopFunc:
+def assemble_in_two_phases(func: LoopFunc, *, any_start: bool = False) -> LoopFunc:
     """Return ``func`` with loops that append split into counting and filling.
+
+    With ``any_start`` also those that do not start from 0, such as one over stored coordinates.
 
     >>> assemble_in_two_phases(LoopFunc("f", (), (), ())).body
     ()
     """
     body, facts, taken = list(func.body), list(func.facts), _names(func)
-    for stmt in func.body:
+    if any_start:
+        body = _from_zero(body, taken)
+    for stmt in tuple(body):
         appending = _appending(body, stmt) if isinstance(stmt, For) else None
         if appending is not None:
             body = _split(body, appending, taken)
             text = "what it appends is counted first, then filled in"
             facts.append(Fact(FactKind.STORAGE, appending.loop.var.name, text))
     return replace(func, body=tuple(body), facts=tuple(facts))
+
+
+def _from_zero(body: Sequence[Stmt], taken: set[str]) -> list[Stmt]:
+    """Count the passes of loops that append from 0."""
+    made: list[Stmt] = []
+    for stmt in body:
+        pushes = isinstance(stmt, For) and any(isinstance(s, Push) for s in all_statements((stmt,)))
+        if not isinstance(stmt, For) or not pushes or stmt.lower == _ZERO or stmt.parallel:
+            made.append(stmt)
+            continue
+        names = (_fresh(taken, f"{stmt.var.name}_{what}") for what in ("start", "count", "pass"))
+        start, count, number = (Var(name, INDEX) for name in names)
+        passes = Binary(BinaryOp.SUB, stmt.upper, start, INDEX)
+        again = Let(stmt.var, Binary(BinaryOp.ADD, start, number, INDEX))
+        loop = replace(stmt, var=number, lower=_ZERO, upper=count, body=(again, *stmt.body))
+        made += [
+            Let(start, stmt.lower),
+            Let(count, Binary(BinaryOp.MAX, passes, _ZERO, INDEX)),
+            loop,
+        ]
+    return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -331,12 +331,13 @@ class CudaRuntime:
 
     @contextmanager
     def on(self, stream: int) -> Iterator[Any]:
-        """Make a stream CuPy's current one."""
+        """Make a stream CuPy's current one: it is the caller's, which is so already, or our own."""
         current = self._cupy.cuda.get_current_stream()
         if current.ptr == stream:
             yield current
             return
-        with self._cupy.cuda.Stream.from_external(stream) as used:
+        assert stream == self._transfer.ptr, "work goes to one of two streams"
+        with self._transfer as used:
             yield used
 
 

@@ -7,7 +7,9 @@ from typing import Literal
 
 from sparsejit.ir.contraction_order import ContractionOrder
 
-__all__ = ["StageOptions"]
+__all__ = ["Placing", "StageOptions"]
+
+Placing = Literal["counted", "sorted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +23,11 @@ class StageOptions:
     ``library_kernels`` names the kernels that may be matched (values of ``LibraryOp``).
     ``contractions`` gives the orders of chains of products, ``()`` leaves all as written, None
     chooses for typical sizes. ``fuse_generics`` groups generics under common loops (on a host: not
-    where ``library_kernels`` names some that only devices have). The remaining three are for
-    analysis only, and the stage refuses to lower unless they are True: ``allow_return_allocs``,
+    where ``library_kernels`` names some that only devices have). ``placing``: entries that come
+    once and in another order than they are stored in go to the next free slot of their parent
+    (``"counted"``, in linear time, by one thread) or are sorted (``"sorted"``, by any number of
+    threads, which count first what each of them adds). The remaining three are for analysis only,
+    and the stage refuses to lower unless they are True: ``allow_return_allocs``,
     ``function_boundaries``, ``create_deallocs``.
     """
 
@@ -36,3 +41,4 @@ class StageOptions:
     library_kernels: frozenset[str] = frozenset()
     contractions: tuple[ContractionOrder, ...] | None = None
     fuse_generics: bool = True
+    placing: Placing = "counted"

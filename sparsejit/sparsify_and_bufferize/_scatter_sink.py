@@ -31,8 +31,9 @@ class ScatterSink(PlainSink):
     """Collects contributions, then sorts, combines and assembles them.
 
     ``combine`` is the reduction of the operation, None where each element is written once;
-    ``order`` that of the loops, None where it tells nothing about the order of contributions. The
-    values wait in the dtype of arithmetic: 16-bit floats are rounded once, at the end.
+    ``order`` that of the loops, None where it tells nothing about the order of contributions. It
+    ``reserves`` room for entries where it can tell how many come. The values wait in the dtype of
+    arithmetic: 16-bit floats are rounded once, at the end.
     """
 
     concurrent = False
@@ -44,6 +45,7 @@ class ScatterSink(PlainSink):
         result: SparseBuffer,
         combine: BinaryOp | None,
         order: LoopOrder | None,
+        reserves: bool = True,
     ) -> None:
         refuse_unassembled(kernel, (LevelKind.BATCH,))
         self._kernel = kernel
@@ -66,7 +68,7 @@ class ScatterSink(PlainSink):
         self._values = loops.Memref(fresh(f"{name}_values"), dtype, 1)
         self._kept = loops.Var(fresh(f"{name}_kept"), INDEX)
         self._room: loops.Expr | None = None
-        if combine is None:
+        if combine is None and reserves:
             self.reserve(count_bound(kernel))
 
     def reserve(self, bound: Bound | None) -> None:

@@ -2,8 +2,8 @@
 
 A result with exactly the entries of an operand copies its pattern; one whose elements come in
 order and once is appended; one scattered into row by row goes through a dense workspace; one whose
-elements come once, and in order under each parent, is counted and placed; any other goes through a
-workspace of entries.
+elements come once, and in order under each parent, is counted and placed, unless entries are to be
+sorted; any other goes through a workspace of entries.
 """
 
 from __future__ import annotations
@@ -72,15 +72,15 @@ def _scattering(task: Task, order: LoopOrder, destination: SparseBuffer) -> list
     """Return the workspaces for a result whose elements come in any order."""
 
     def scatter(kernel: Kernel) -> Sink:
-        return ScatterSink(kernel, destination, _combination(kernel, order), order)
+        reserves = task.options.placing == "counted"
+        return ScatterSink(kernel, destination, _combination(kernel, order), order, reserves)
 
     if task.options.storage == "runtime":
         return [scatter]
-    return [
-        lambda kernel: WorkspaceSink(*_by_rows(kernel, order, destination)),
-        lambda kernel: CountingSink(kernel, order, destination),
-        scatter,
-    ]
+    placed: list[MakeSink] = [lambda kernel: CountingSink(kernel, order, destination), scatter]
+    if task.options.placing == "sorted":
+        placed.reverse()
+    return [lambda kernel: WorkspaceSink(*_by_rows(kernel, order, destination)), *placed]
 
 
 def _scatters(kernel: Kernel, order: LoopOrder) -> bool:

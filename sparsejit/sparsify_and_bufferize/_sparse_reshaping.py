@@ -49,6 +49,7 @@ from sparsejit.sparsify_and_bufferize._level_space import (
     level_spaces_of,
 )
 from sparsejit.sparsify_and_bufferize._loop_nest import LoopNest
+from sparsejit.sparsify_and_bufferize._options import Placing
 from sparsejit.sparsify_and_bufferize._scatter_sink import ScatterSink
 from sparsejit.sparsify_and_bufferize._sinks import PlainSink, Sink, Stmts
 
@@ -61,9 +62,11 @@ def rearrange_entries(
     result: SparseBuffer,
     symbols: Mapping[int, loops.Expr],
     namer: Names,
+    placing: Placing,
 ) -> tuple[Stmts, tuple[Fact, ...]]:
     """Return the statements that define ``result``, and what was done; names come from ``namer``.
 
+    ``placing`` is the option of the stage.
     Raises ``UnsupportedError`` for a result format that cannot be assembled.
     """
     entered = [
@@ -73,7 +76,7 @@ def rearrange_entries(
     ]
     keys = levels_to_sort_of(op, [walk.dims for walk in entered])
     kernel = _target_kernel(op, symbols, namer)
-    statements, how = _collected(kernel, result, op, entered, keys)
+    statements, how = _collected(kernel, result, op, entered, keys, placing)
     name = op.result.name
     facts = (
         Fact(FactKind.LOOP_ORDER, name, "stored entries"),
@@ -83,12 +86,17 @@ def rearrange_entries(
 
 
 def _collected(
-    kernel: Kernel, result: SparseBuffer, op: Arrangement, walks: Sequence[_Walk], keys: int
+    kernel: Kernel,
+    result: SparseBuffer,
+    op: Arrangement,
+    walks: Sequence[_Walk],
+    keys: int,
+    placing: Placing,
 ) -> tuple[Stmts, str]:
     """Return the statements that collect the entries of all walks in the result, and how."""
     bound = _total(op, walks)
     levels = kernel.space.output.levels
-    if keys <= counted_levels(levels):
+    if keys <= counted_levels(levels) and placing == "counted":
         buckets = Buckets(kernel, result)
         total = bound.slots if bound is not None and bound.is_exact else None
         counts = [walk.into(TallySink(kernel, buckets)) for walk in walks]
@@ -102,7 +110,7 @@ def _collected(
         )
         return statements, "counted and placed"
     target = _Workspace(kernel, result, None, None)
-    target.reserve(bound)
+    target.reserve(bound if placing == "counted" else None)
     moved = chain.from_iterable([walk.into(target) for walk in walks])
     end = target.epilogue_by(keys)
     how = "sorted and assembled" if keys else "assembled"

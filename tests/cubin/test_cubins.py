@@ -1,5 +1,7 @@
 """Kernels compiled to cubins, without a device: what they use, and the instructions they have."""
 
+from collections.abc import Iterable
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ from pytest_regressions.file_regression import FileRegressionFixture
 
 from sparsejit.backends._spellings import is_legal_binary, is_legal_unary
 from sparsejit.backends.numba_cuda import _compile, kernel_codes
-from sparsejit.backends.numba_cuda._compile import ptx_of, usage_of
+from sparsejit.backends.numba_cuda._compile import Usage, ptx_of, usage_of
 from sparsejit.backends.numba_cuda.kernels import kernel_words
 from sparsejit.ir.device_code import ExtentParam, ScalarParam, StrideParam
 from sparsejit.ir.device_statements import Launch, Schedule
@@ -32,42 +34,75 @@ from sparsejit.ir.ops import BinaryOp, UnaryOp
 from sparsejit.ir.scalar import result_dtype
 from sparsejit.ir.types import INDEX, DType
 from sparsejit.passes.outline_kernels import outline_kernels
-from tests.cubin.programs import CONVERSIONS, PROGRAMS, REST, kernels_of, lowered_loops
+from tests.cubin.programs import (
+    CONVERSIONS,
+    PROGRAMS,
+    REAL,
+    REST,
+    SCHEDULED,
+    Kernel,
+    kernels_of,
+    lowered_loops,
+)
 
 pytestmark = pytest.mark.cubin
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 TOOLS = ("numba-cuda", "numba", "nvidia-nvvm", "nvidia-nvjitlink")
+MOST_REGISTERS = 128
+"""With more of them, fewer than half of a multiprocessor's threads can be resident."""
 
 
+@cache
+def usage(text: str, entry: str, words: tuple[Memref | Var, ...], arch: str) -> Usage:
+    """Programs share kernels, such as those that fill an array."""
+    return usage_of(text, entry, words, arch)
+
+
+def check_registers_only(kernels: Iterable[Kernel]) -> None:
+    for kernel in kernels:
+        for arch in ARCHITECTURES:
+            found = usage(kernel.text, kernel.entry, kernel.words, arch)
+            assert (found.spills, found.local, found.stack) == (0, 0, 0), f"{kernel.name}, {arch}"
+            assert 0 < found.registers <= MOST_REGISTERS, f"{kernel.name}, {arch}"
+
+
+@pytest.mark.parametrize("dtype", REAL)
 @pytest.mark.parametrize("name", [*PROGRAMS, *CONVERSIONS])
-def test_nothing_spills_on_any_architecture(name: str) -> None:
-    for number, arch in enumerate(ARCHITECTURES):
-        for kernel in kernels_of(name, "float32" if number % 2 else "float64"):
-            usage = usage_of(kernel.text, kernel.entry, kernel.words, arch)
-            assert (usage.spills, usage.local, usage.stack) == (0, 0, 0), f"{kernel.name}, {arch}"
-            assert 0 < usage.registers <= 128
+def test_nothing_spills_on_any_architecture(name: str, dtype: str) -> None:
+    check_registers_only(kernels_of(name, dtype))
 
 
-def test_rows_dealt_out_by_entries_do_not_spill() -> None:
-    loops = lowered_loops(*_spmv_csr())
-    code = kernel_codes(outline_kernels(loops, choose=lambda shape: Schedule.BALANCED))["k1"]
-    usage = usage_of(code.text, code.entry, kernel_words(code), "sm_90")
-    assert (usage.spills, usage.local, usage.stack) == (0, 0, 0)
+@pytest.mark.parametrize("dtype", REAL)
+@pytest.mark.parametrize("schedule", [Schedule.THREAD, Schedule.BALANCED])
+@pytest.mark.parametrize("name", SCHEDULED)
+def test_nothing_spills_in_any_schedule(name: str, schedule: Schedule, dtype: str) -> None:
+    """A warp an iteration is what all the others have that have loops inside."""
+    check_registers_only(kernels_of(name, dtype, schedule))
 
 
 def test_registers(file_regression: FileRegressionFixture, original_datadir: Path) -> None:
-    """A table for one architecture; made with other versions of the tools, it says nothing."""
+    """A table of what may spill; made with other versions of the tools, it says nothing."""
     made = ", ".join(f"{tool} {metadata.version(tool)}" for tool in TOOLS)
     golden = original_datadir / "test_registers.txt"
     if golden.exists() and golden.read_text("utf-8").splitlines()[0] != made:
         pytest.skip(f"the table was made with {golden.read_text('utf-8').splitlines()[0]}")
-    lines = [made, "kernel: registers, bytes of spills, bytes of local memory (float64, sm_90)"]
-    for name in REST:
-        for kernel in kernels_of(name, "float64"):
-            usage = usage_of(kernel.text, kernel.entry, kernel.words, "sm_90")
-            lines.append(f"{kernel.name}: {usage.registers}, {usage.spills}, {usage.local}")
+    lines = [
+        made,
+        f"kernel: registers, bytes of spills, of local memory ({'; '.join(ARCHITECTURES)})",
+    ]
+    for name, dtype in TABLE:
+        for kernel in kernels_of(name, dtype):
+            found = [usage(kernel.text, kernel.entry, kernel.words, a) for a in ARCHITECTURES]
+            told = "; ".join(f"{u.registers}, {u.spills}, {u.local}" for u in found)
+            lines.append(f"{kernel.name} {dtype}: {told}")
     file_regression.check("\n".join(lines) + "\n", extension=".txt")
+
+
+TABLE = [
+    *((name, dtype) for name in REST for dtype in REAL),
+    *((name, "complex128") for name in ("spmv csr", "spmm csr", "sddmm csr", "spgemm csr")),
+]
 
 
 N, I = Var("n", INDEX), Var("i", INDEX)

@@ -6,19 +6,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import scipy.sparse as sp
 
 import sparsejit as sj
 
-__all__ = ["KERNELS", "REAL", "Kernel"]
+__all__ = ["HALVES", "KERNELS", "REAL", "Kernel", "dense", "dtype_of", "matrix"]
 
 Operands = tuple[Any, ...]
 Make = Callable[[Any, Any, int], Operands]
 
-FLOATS = ("float32", "float64", "complex64", "complex128")
 REAL = ("float32", "float64")
-ALL = (*FLOATS, "float16", "int32", "int64", "bool")
+FLOATS = (*REAL, "complex64", "complex128")
+HALVES = ("float16", "bfloat16")
+INTEGERS = ("int32", "int64")
+NUMBERS = (*FLOATS, *HALVES, *INTEGERS)
 
 
 @dataclass(frozen=True)
@@ -32,16 +35,21 @@ class Kernel:
     updates: int | None = None
 
 
+def dtype_of(name: str) -> Any:
+    """Return a dtype, also one that NumPy does not know."""
+    return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+
+
 def values(rng: np.random.Generator, count: int, dtype: Any) -> Any:
     """Return small integers as values: most sums of them are exact in any order."""
     found = rng.integers(1, 4, count)
-    if np.issubdtype(dtype, np.complexfloating):
+    if np.dtype(dtype).kind == "c":
         return (found + 1j * rng.integers(0, 3, count)).astype(dtype)
     return found.astype(dtype)
 
 
 def matrix(rows: int, columns: int, dtype: Any, index: Any, seed: int = 1) -> Any:
-    """Return a CSR matrix with long, short and empty rows."""
+    """Return a CSR matrix with long, short and empty rows; of bfloat16 it is one of our own."""
     rng = np.random.default_rng(seed)
     weights = rng.pareto(1.2, rows) + 0.05
     counts = np.minimum((weights * 3).astype(int), columns // 2)
@@ -50,6 +58,10 @@ def matrix(rows: int, columns: int, dtype: Any, index: Any, seed: int = 1) -> An
     indices = np.concatenate(places) if places else np.empty(0)
     pointers = np.concatenate([[0], np.cumsum(counts)])
     entries = values(rng, indices.size, dtype)
+    if np.dtype(dtype) == dtype_of("bfloat16"):
+        width = np.dtype(index).itemsize * 8
+        coordinates = np.repeat(np.arange(rows), counts), indices
+        return sj.from_coo(coordinates, entries, (rows, columns), sj.CSR.with_widths(width, width))
     made = sp.csr_array((entries, indices.astype(index), pointers.astype(index)), (rows, columns))
     made.indices, made.indptr = indices.astype(index), pointers.astype(index)
     return made
@@ -60,11 +72,13 @@ def dense(*shape: int, dtype: Any, seed: int = 2) -> Any:
     return values(rng, int(np.prod(shape)), dtype).reshape(shape)
 
 
-def tensor(extent: int, dtype: Any, seed: int = 3) -> Any:
+def tensor(extent: int, dtype: Any, index: Any, seed: int = 3) -> Any:
+    width = np.dtype(index).itemsize * 8
     rng = np.random.default_rng(seed)
     places = np.unique(rng.integers(0, extent**3, 20 * extent))
     coordinates = np.unravel_index(places, (extent,) * 3)
-    return sj.from_coo(coordinates, values(rng, places.size, dtype), (extent,) * 3, sj.CSF(3))
+    entries = values(rng, places.size, dtype)
+    return sj.from_coo(coordinates, entries, (extent,) * 3, sj.CSF(3).with_widths(width, width))
 
 
 # ---------------------------------------------------------------- functions
@@ -190,12 +204,12 @@ def _pair(dtype: Any, index: Any, size: int) -> Operands:
 def _tensor(dtype: Any, index: Any, size: int) -> Operands:
     extent = min(size, 60)
     factors = dense(extent, 8, dtype=dtype), dense(extent, 8, dtype=dtype, seed=4)
-    return (tensor(extent, dtype), *factors)
+    return (tensor(extent, dtype, index), *factors)
 
 
 def _vector_of_tensor(dtype: Any, index: Any, size: int) -> Operands:
     extent = min(size, 60)
-    return tensor(extent, dtype), dense(extent, dtype=dtype)
+    return tensor(extent, dtype, index), dense(extent, dtype=dtype)
 
 
 def _alone(dtype: Any, index: Any, size: int) -> Operands:
@@ -218,24 +232,28 @@ def _system(dtype: Any, index: Any, size: int) -> Operands:
 
 
 KERNELS: dict[str, Kernel] = {
-    "spmv": Kernel(spmv, _spmv, spmv, ALL),
-    "spmv update": Kernel(spmv_update, _update, lambda A, x, y: y + A @ x, FLOATS, updates=2),
-    "spmv of a transpose": Kernel(spmv_of_transpose, _of_transpose, spmv_of_transpose),
-    "spmm": Kernel(spmv, _spmm, spmv, (*FLOATS, "float16", "int64")),
-    "sddmm": Kernel(sampled, _sampled, lambda S, U, V: (S != 0) * (U @ V)),
+    "spmv": Kernel(spmv, _spmv, spmv, (*NUMBERS, "bool")),
+    "spmv update": Kernel(
+        spmv_update, _update, lambda A, x, y: y + A @ x, (*FLOATS, "float16"), updates=2
+    ),
+    "spmv of a transpose": Kernel(
+        spmv_of_transpose, _of_transpose, spmv_of_transpose, (*FLOATS, "float16", "int32")
+    ),
+    "spmm": Kernel(spmv, _spmm, spmv, NUMBERS),
+    "sddmm": Kernel(sampled, _sampled, lambda S, U, V: (S != 0) * (U @ V), (*NUMBERS,)),
     "sddmm in place": Kernel(
         sampled_in_place, _sampled, lambda S, U, V: S + (S != 0) * (U @ V), updates=0
     ),
-    "spgemm": Kernel(spmv, _pair, spmv, (*FLOATS, "int64")),
-    "sparse add": Kernel(added, _pair, added, (*FLOATS, "int32")),
-    "mttkrp": Kernel(
-        mttkrp, _tensor, lambda X, B, C: np.einsum("ijk,jr,kr->ir", X.to_numpy(), B, C), REAL
-    ),
+    "spgemm": Kernel(spmv, _pair, spmv, (*FLOATS, "float16", *INTEGERS)),
+    "sparse add": Kernel(added, _pair, added, (*FLOATS, "float16", *INTEGERS)),
+    "mttkrp": Kernel(mttkrp, _tensor, lambda X, B, C: np.einsum("ijk,jr,kr->ir", X, B, C), NUMBERS),
     "ttv": Kernel(
-        times_vector, _vector_of_tensor, lambda X, v: np.einsum("ijk,k->ij", X.to_numpy(), v), REAL
+        times_vector, _vector_of_tensor, lambda X, v: np.einsum("ijk,k->ij", X, v), NUMBERS
     ),
-    "row sums": Kernel(row_sums, _alone, lambda A: A.toarray().sum(axis=1), ALL),
-    "column sums": Kernel(column_sums, _alone, lambda A: A.toarray().sum(axis=0), FLOATS),
+    "row sums": Kernel(row_sums, _alone, lambda A: A.toarray().sum(axis=1), (*NUMBERS, "bool")),
+    "column sums": Kernel(
+        column_sums, _alone, lambda A: A.toarray().sum(axis=0), (*FLOATS, "float16", "int64")
+    ),
     "graph layer": Kernel(layer, _layer, lambda A, X, W: np.maximum(A @ (X @ W), 0), REAL),
     "attention": Kernel(attention, _attention, attention_by_hand, REAL),
     "conjugate gradients": Kernel(conjugate_gradients, _system, gradients_by_hand, REAL),

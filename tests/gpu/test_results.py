@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 import sparsejit as sj
-from tests.gpu.kernels import KERNELS, Kernel
+from tests.gpu.kernels import HALVES, KERNELS, Kernel, dtype_of
 
 STRATEGIES = ("regular-dma", "pinned-dma", "zero-copy")
 SIZES = (1, 70, 1500)
-TOLERANCES = {"float16": 2e-2, "float32": 1e-4, "complex64": 1e-4}
+TOLERANCES = {"float16": 2e-2, "bfloat16": 2e-2, "float32": 1e-4, "complex64": 1e-4}
 
 
 def as_dense(result: Any) -> Any:
@@ -25,35 +26,61 @@ def as_dense(result: Any) -> Any:
 
 
 def wide(operand: Any) -> Any:
-    """Return the operand in a type that SciPy computes with: it has no 16-bit floats."""
-    return operand.astype(np.float32) if operand.dtype == np.float16 else operand
+    """Return the operand as SciPy and NumPy compute with it: they have no sums of 16-bit floats."""
+    kind = np.float32 if operand.dtype.name in HALVES else operand.dtype
+    if isinstance(operand, sj.SparseTensor):
+        array = operand.to_numpy().astype(kind)
+        return sp.csr_array(array) if array.ndim == 2 else array
+    return operand.astype(kind)
 
 
-def check(kernel: Kernel, function: Any, dtype: str, index: type, size: int) -> None:
-    operands = kernel.make(np.dtype(dtype), index, size)
+def check(kernel: Kernel, function: Any, dtype: str, index: type, size: int, where: str) -> None:
+    operands = kernel.make(dtype_of(dtype), index, size)
     expected = as_dense(kernel.expected(*map(wide, operands)))
     before = [as_dense(wide(operand)).copy() for operand in operands]
     result = function(*operands)
     got = as_dense(operands[kernel.updates] if kernel.updates is not None else result)
-    assert got.dtype == (expected.dtype if dtype != "float16" else np.float16)
-    kind = np.result_type(got, np.float32)
+    assert got.dtype == (dtype_of(dtype) if dtype in HALVES else expected.dtype), where
+    kind = np.result_type(expected, np.float32)
     tolerance = TOLERANCES.get(dtype, 1e-10)
-    assert_allclose(got.astype(kind), expected.astype(kind), rtol=tolerance, atol=tolerance)
+    assert_allclose(
+        got.astype(kind), expected.astype(kind), rtol=tolerance, atol=tolerance, err_msg=where
+    )
     for number, (operand, old) in enumerate(zip(operands, before, strict=True)):
         if number != kernel.updates:
-            assert_array_equal(as_dense(wide(operand)), old)
+            assert_array_equal(as_dense(wide(operand)), old, where)
 
 
-@pytest.mark.parametrize("library", ["auto", "never"])
-@pytest.mark.parametrize("transfer", STRATEGIES)
-@pytest.mark.parametrize("name", sorted(KERNELS))
-def test_results(name: str, transfer: str, library: str) -> None:
+@pytest.mark.parametrize("index", [np.int32, np.int64], ids=["index32", "index64"])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [(name, dtype) for name, kernel in sorted(KERNELS.items()) for dtype in kernel.dtypes],
+)
+def test_results(name: str, dtype: str, index: type) -> None:
+    """Strategies are inside, so that one process has compiled the kernels for all of them."""
     kernel = KERNELS[name]
-    function = sj.sparse_jit(kernel.function, target="cuda", transfer=transfer, library=library)
-    for dtype in kernel.dtypes:
-        for index in (np.int32, np.int64):
+    for library in ("auto", "never"):
+        for transfer in STRATEGIES:
+            function = sj.sparse_jit(
+                kernel.function, target="cuda", transfer=transfer, library=library
+            )
             for size in SIZES if dtype == "float64" else SIZES[1:2]:
-                check(kernel, function, dtype, index, size)
+                check(kernel, function, dtype, index, size, f"{library}, {transfer}, {size}")
+
+
+@pytest.mark.parametrize("transfer", STRATEGIES)
+@pytest.mark.parametrize("library", ["auto", "never"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_two_of_four(dtype: str, library: str, transfer: str) -> None:
+    """Products that cuSPARSELt has, and with types and extents that it does not take."""
+    rng = np.random.default_rng(4)
+    function = sj.sparse_jit(
+        KERNELS["spmm"].function, target="cuda", transfer=transfer, library=library
+    )
+    for rows, columns, width in ((64, 64, 32), (6, 12, 5)):
+        array = rng.integers(-3, 4, (rows, columns)).astype(dtype_of(dtype))
+        A, X = sj.prune(array, sj.NV24), np.ones((columns, width), dtype_of(dtype))
+        assert_array_equal(wide(function(A, X)), A.to_numpy().astype(np.float32) @ wide(X))
 
 
 @pytest.mark.parametrize("transfer", STRATEGIES)

@@ -180,6 +180,14 @@ def test_a_view_of_what_is_read_does_not_race() -> None:
     assert [kernel.schedule for kernel in launches(outline_kernels(func))] == [Schedule.ONE_THREAD]
 
 
+def test_views_that_nothing_uses_are_left_out() -> None:
+    """What they view may not be on the device: nothing else uses it."""
+    row, part = Memref("v", F64, 1), Memref("w", F64, 1)
+    views = (View(row, X, (int_(0),), (N,), (1,)), View(part, row, (int_(0),), (N,), (1,)))
+    func = LoopFunc("f", (N, X, Y), (*views, loop(Store(Y, (I,), Load(Y, (I,))))), ())
+    assert not any(isinstance(stmt, View) for stmt in outline_kernels(func).body)
+
+
 def test_parallel_loops_in_one_order_share_one_warp() -> None:
     inner = For(J, Load(IX, (I,)), N, (Store(Y, (J,), Load(X, (I,))),), parallel=True)
     (kernel,) = launches(outline_kernels(LoopFunc("f", (N, IX, X, Y), (loop(inner),), ())))

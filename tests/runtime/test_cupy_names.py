@@ -16,10 +16,9 @@ RUNTIME = (
     "hostUnregister malloc memcpyAsync pointerGetAttributes streamSynchronize streamWaitEvent"
 )
 OTHERS = (
-    "copyto cumsum cuda.Device cuda.MemoryPointer cuda.Stream cuda.Stream.from_external "
-    "cuda.UnownedMemory cuda.alloc cuda.driver.CUDADriverError cuda.function.Module.get_function "
-    "cuda.function.Module.load cuda.get_current_stream cuda.memory.OutOfMemoryError lexsort "
-    "maximum ndarray stack"
+    "copyto cumsum cuda.Device cuda.MemoryPointer cuda.Stream cuda.UnownedMemory cuda.alloc "
+    "cuda.driver.CUDADriverError cuda.function.Module.get_function cuda.function.Module.load "
+    "cuda.get_current_stream cuda.memory.OutOfMemoryError lexsort maximum ndarray stack"
 )
 
 

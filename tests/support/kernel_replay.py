@@ -64,12 +64,16 @@ def _stored(dtype: DType) -> Any:
 
 @dataclass(frozen=True)
 class ReplayBackend:
-    """Outlines with ``ordered``; ``blocks`` and ``seed`` are those of every kernel."""
+    """Outlines with ``ordered``; ``blocks`` and ``seed`` are those of every kernel.
+
+    ``codes`` makes the code of kernels, which is replayed.
+    """
 
     ordered: bool = False
     blocks: int = 1
     seed: int = 0
     outline: Callable[..., LoopFunc] = outline_kernels
+    codes: Callable[[LoopFunc], Mapping[str, KernelCode]] = kernel_codes
 
     @property
     def name(self) -> str:
@@ -82,7 +86,7 @@ class ReplayBackend:
         return KernelSource("replayed", "\n".join(texts), outlined)
 
     def load(self, source: KernelSource, *, cache: bool = True) -> Callable[..., Any]:
-        codes = kernel_codes(source.func)
+        codes = self.codes(source.func)
         return _Kernel(source.func, codes, signature_of(source.func), self.blocks, self.seed)
 
 

@@ -1,4 +1,4 @@
-"""Atomic steps and shuffles as instructions: what Numba CUDA has no word for behind a pointer.
+"""Atomic steps, shuffles, votes as instructions: what Numba CUDA has no word for behind a pointer.
 
 Numba's own atomics take arrays, which cost seven words a parameter; these take a pointer. The
 meaning of each function is in ``device``. Numba CUDA is imported when they are made.
@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 from importlib import import_module
 from typing import Any
+
+import numpy as np
 
 __all__ = ["intrinsics"]
 
@@ -44,15 +46,17 @@ def intrinsics() -> dict[str, Any]:
             cuda.shfl_xor_sync(0xFFFFFFFF, value.imag, distance),
         )
 
-    return (
-        made
-        | _halves()
-        | {
-            "atomic_sub": jit(atomic_sub),
-            "shuffle": jit(shuffle),
-            "shuffle_complex": jit(shuffle_complex),
-        }
-    )
+    def vote(flag: Any) -> Any:
+        return np.int64(cuda.ballot_sync(0xFFFFFFFF, flag)) & 0xFFFFFFFF
+
+    def peers(key: Any) -> Any:
+        return np.int64(cuda.match_any_sync(0xFFFFFFFF, key)) & 0xFFFFFFFF
+
+    def count_lanes(lanes: Any) -> Any:
+        return np.int64(cuda.popc(lanes))
+
+    functions = (atomic_sub, shuffle, shuffle_complex, vote, peers, count_lanes)
+    return made | _halves() | {function.__name__: jit(function) for function in functions}
 
 
 _CONVERSIONS = {

@@ -7,7 +7,7 @@ unless it is a view; all else has strides as parameters. A view inside the kerne
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sparsejit.ir.device_code import (
@@ -18,18 +18,21 @@ from sparsejit.ir.device_code import (
     StrideParam,
 )
 from sparsejit.ir.device_statements import Launch
+from sparsejit.ir.loop_uses import read
 from sparsejit.ir.loop_walk import (
     all_expressions,
     all_statements,
+    blocks,
     expressions,
     free_memrefs,
     free_vars,
+    memrefs_written,
 )
 from sparsejit.ir.loop_writing import Names, int_, plus, times
-from sparsejit.ir.loops import Alloc, DimOf, Expr, For, Lit, Memref, Var, View
+from sparsejit.ir.loops import Alloc, DimOf, Expr, For, Lit, LoopFunc, Memref, Stmt, Var, View
 from sparsejit.ir.types import INDEX
 
-__all__ = ["Memory", "Place", "memory_of"]
+__all__ = ["Memory", "Place", "memory_of", "unfilled_rooms"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ class Memory:
     ``words`` are its parameters with a variable or memref each, whose name is that of the
     parameter. ``workspaces`` are the allocations inside, ``starts`` the variables that hold where
     the part of a group of threads begins. ``private`` are arrays from outside, each with the
-    workspace that starts as its copy and stands for it.
+    workspace that stands for it; those that are ``copied`` start as their copy.
     """
 
     words: tuple[tuple[KernelParam, Memref | Var], ...]
@@ -78,19 +81,28 @@ class Memory:
     workspaces: tuple[Alloc, ...]
     starts: Mapping[str, Var]
     private: tuple[tuple[Memref, Memref], ...] = ()
+    copied: frozenset[str] = frozenset()
 
 
-def memory_of(launch: Launch, views: frozenset[str], names: Names) -> Memory:
-    """Return the memory of a kernel; ``views`` are the memrefs from outside that are views."""
+def memory_of(
+    launch: Launch, views: frozenset[str], unfilled: frozenset[str], names: Names
+) -> Memory:
+    """Return the memory of a kernel.
+
+    ``views`` are the memrefs from outside that are views, ``unfilled`` those in which nothing is.
+    """
     words = list(_scalars(launch, names))
     places: dict[str, Place] = {}
     asked = _extents_asked(launch)
     rooms = {memref.name: memref for memref in _private(launch)}
     asked |= {(name, 0) for name in rooms}
+    touched = _touched(launch) | rooms.keys()
     for memref in dict.fromkeys((*free_memrefs(launch.body), *rooms.values())):
-        words.append((PointerParam(memref), memref))
-        is_plain = memref.rank == 1 and memref.name not in views
-        strides: list[Expr] = [int_(1)] if is_plain else []
+        has_elements = memref.name in touched and memref.name not in rooms.keys() & unfilled
+        if has_elements:
+            words.append((PointerParam(memref), memref))
+        is_plain = not has_elements or (memref.rank == 1 and memref.name not in views)
+        strides: list[Expr] = [int_(1)] * memref.rank if is_plain else []
         sizes: list[Expr] = []
         for axis in range(memref.rank):
             if not is_plain:
@@ -121,7 +133,28 @@ def memory_of(launch: Launch, views: frozenset[str], names: Names) -> Memory:
     for stmt in all_statements(launch.body):
         if isinstance(stmt, View):
             places[stmt.memref.name] = _viewed(stmt, places[stmt.source.name])
-    return Memory(tuple(words), places, allocs, starts, own)
+    return Memory(tuple(words), places, allocs, starts, own, frozenset(rooms.keys() - unfilled))
+
+
+def unfilled_rooms(func: LoopFunc) -> frozenset[str]:
+    """Return the arrays that are only ever used as rooms and have no contents to start from.
+
+    >>> unfilled_rooms(LoopFunc("f", (), (), ()))
+    frozenset()
+    """
+    allocs = (stmt for stmt in all_statements(func.body) if isinstance(stmt, Alloc))
+    return frozenset({a.memref.name for a in allocs if a.fill is None} - set(_filled(func.body)))
+
+
+def _filled(body: Iterable[Stmt]) -> Iterator[str]:
+    """The arrays that statements store into, but for the rooms of a kernel inside of it."""
+    for stmt in body:
+        rooms = {memref.name for memref in _private(stmt)} if isinstance(stmt, Launch) else set()
+        yield from (memref.name for memref in memrefs_written(stmt))
+        if isinstance(stmt, View):
+            yield stmt.source.name
+        for block in blocks(stmt):
+            yield from (name for name in _filled(block) if name not in rooms)
 
 
 def _private(launch: Launch) -> Iterator[Memref]:
@@ -146,6 +179,16 @@ def _extents_asked(launch: Launch) -> set[tuple[str, int]]:
             for part in all_expressions(outer):
                 if isinstance(part, DimOf):
                     found.add((part.memref.name, part.axis))
+    return found
+
+
+def _touched(launch: Launch) -> set[str]:
+    """The memrefs of which there must be memory: of others, the kernel asks for an extent."""
+    found = set(read(launch.body))
+    for stmt in all_statements(launch.body):
+        found |= {memref.name for memref in memrefs_written(stmt)}
+        if isinstance(stmt, View):
+            found.add(stmt.source.name)
     return found
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from sparsejit.backends.numba_cuda import device
 __all__ = ["replayed"]
 
 _WARP = 32
-_EXCHANGES = frozenset({"shuffle", "shuffle_complex"})
+_EXCHANGES = frozenset({"shuffle", "shuffle_complex", "vote", "peers"})
 
 
 class _Pointer:
@@ -84,23 +84,24 @@ def _int64_range(*bounds: Any) -> Iterator[np.int64]:
 
 
 class _Exchanges(ast.NodeTransformer):
-    """Makes each exchange between lanes a ``yield``."""
+    """Makes each exchange between lanes a ``yield`` of its number, its name and its operands."""
 
     def __init__(self) -> None:
-        self.found = False
+        self.found = 0
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Replace a call that all lanes take together."""
         self.generic_visit(node)
         match node:
-            case ast.Call(ast.Name(name), [value, distance]) if name in _EXCHANGES:
-                self.found = True
-                return ast.Yield(ast.Tuple([value, distance], ast.Load()))
-            case ast.Call(ast.Attribute(ast.Name("cuda"), "syncwarp"), []):
-                self.found = True
-                return ast.Yield(ast.Constant(None))
+            case ast.Call(ast.Name(name)) if name in _EXCHANGES:
+                pass
+            case ast.Call(ast.Attribute(ast.Name("cuda"), "syncwarp" as name), []):
+                pass
             case _:
                 return node
+        self.found += 1
+        told = [ast.Constant(self.found), ast.Constant(name), *node.args]
+        return ast.Yield(ast.Tuple(told, ast.Load()))
 
 
 @functools.lru_cache(maxsize=512)
@@ -115,7 +116,7 @@ def _compiled(text: str, entry: str) -> tuple[Callable[..., Any], bool]:
     module = ast.fix_missing_locations(ast.Module([function], []))
     namespace = _namespace()
     exec(compile(module, f"<replay of {entry}>", "exec"), namespace)
-    return namespace[entry], exchanges.found
+    return namespace[entry], bool(exchanges.found)
 
 
 def _namespace() -> dict[str, Any]:
@@ -166,7 +167,7 @@ def _argument(value: Any, name: str) -> Any:
 
 def _in_step(lanes: list[Generator[Any, Any, None]], order: np.random.Generator) -> None:
     """Run lanes from exchange to exchange; all of them come to each."""
-    answers: Mapping[int, Any] = dict.fromkeys(range(len(lanes)))
+    answers: Sequence[Any] = [None] * len(lanes)
     while True:
         asked: dict[int, Any] = {}
         for lane in map(int, order.permutation(len(lanes))):
@@ -176,7 +177,23 @@ def _in_step(lanes: list[Generator[Any, Any, None]], order: np.random.Generator)
             return
         if len(asked) != len(lanes):
             raise RuntimeError(f"{len(asked)} of {len(lanes)} lanes came to an exchange")
-        answers = {
-            lane: None if value is None else asked[lane ^ int(value[1])][0]
-            for lane, value in asked.items()
-        }
+        if len({number for number, *_ in asked.values()}) > 1:
+            raise RuntimeError("the lanes came to different exchanges")
+        answers = _answers([asked[lane][1:] for lane in range(len(lanes))])
+
+
+def _answers(asked: Sequence[Any]) -> Sequence[Any]:
+    """What each lane gets at an exchange, by what all of them bring."""
+    match asked[0]:
+        case ("syncwarp",):
+            return [None] * len(asked)
+        case ("vote", _):
+            return [_bits(flag for _, flag in asked)] * len(asked)
+        case ("peers", _):
+            return [_bits(other == key for _, other in asked) for _, key in asked]
+        case _:
+            return [asked[lane ^ int(distance)][1] for lane, (_, _, distance) in enumerate(asked)]
+
+
+def _bits(flags: Iterable[Any]) -> np.int64:
+    return np.int64(sum(1 << lane for lane, flag in enumerate(flags) if flag))

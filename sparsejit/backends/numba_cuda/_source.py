@@ -7,39 +7,29 @@ combine what they have by shuffles, and lane 0 stores what is one number.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from sparsejit.backends import _spellings
-from sparsejit.backends._expressions import constant
 from sparsejit.backends._layout import Atom, Call, Index, Infix, Node, Prefix, flat, layout
-from sparsejit.backends.numba_cuda._expressions import KernelExpressions
-from sparsejit.backends.numba_cuda._lowered import Lowered, Total
+from sparsejit.backends.numba_cuda._lanes import LaneWriter, identity, moved
+from sparsejit.backends.numba_cuda._lowered import Total
 from sparsejit.backends.numba_cuda._memory import volume
-from sparsejit.backends.python_source import SourceWriter
 from sparsejit.ir.device_statements import Schedule
-from sparsejit.ir.fold import identity_const
 from sparsejit.ir.loop_writing import int_
 from sparsejit.ir.loops import (
     Alloc,
     Dealloc,
     Expr,
     For,
-    If,
     Memref,
     SortPrefix,
     Stmt,
     Store,
-    Var,
     View,
-    While,
 )
 from sparsejit.ir.ops import BinaryOp
-from sparsejit.ir.rename import renamed
 from sparsejit.ir.types import DType
 
-__all__ = ["KernelWriter", "OwnNames"]
+__all__ = ["KernelWriter"]
 
-_SHUFFLED = (DType.INT32, DType.INT64, DType.FLOAT32, DType.FLOAT64)
 _ATOMIC = {
     BinaryOp.ADD: "atomic_add",
     BinaryOp.SUB: "atomic_sub",
@@ -52,29 +42,8 @@ _ATOMIC = {
 _ANY_OF_BOOLS = (BinaryOp.OR, BinaryOp.ADD, BinaryOp.MAX)
 
 
-@dataclass(frozen=True, slots=True)
-class OwnNames:
-    """The names of what a thread knows of itself."""
-
-    thread: str
-    threads: str
-    lane: str
-    group: str
-    groups: str
-
-
-class KernelWriter(SourceWriter):
+class KernelWriter(LaneWriter):
     """The lines of one kernel."""
-
-    def __init__(
-        self, lowered: Lowered, names: dict[str, str], expressions: KernelExpressions, own: OwnNames
-    ) -> None:
-        super().__init__(names, expressions)
-        self._kernel = lowered
-        self._kernel_expressions = expressions
-        self._own = own
-        self._is_warp = False
-        """Whether the lanes of a warp run this statement together."""
 
     # ------------------------------------------------------------ the kernel
 
@@ -102,7 +71,7 @@ class KernelWriter(SourceWriter):
         is_warp = kernel.schedule is Schedule.WARP
         self._copies(*((own.lane, "32") if is_warp else ("0", "1")))
         for total in kernel.totals:
-            self.assign(self.names[total.var.name], _identity(total.op, total.var.dtype))
+            self.assign(self.names[total.var.name], identity(total.op, total.var.dtype))
         self._is_warp = kernel.schedule is Schedule.WARP
         assert kernel.loop is not None
         self._dealt(kernel.loop, first, step)
@@ -117,21 +86,22 @@ class KernelWriter(SourceWriter):
             self.assign(self.names[start.name], Infix("*", group, size))
 
     def _copies(self, first: str, step: str) -> None:
-        """What each group of threads has of its own starts as what is there."""
+        """What each group of threads has of its own starts as what is there, if anything is."""
         memory = self._kernel.memory
-        for original, own in memory.private:
+        copied = [pair for pair in memory.private if pair[0].name in memory.copied]
+        for original, own in copied:
             at = self.fresh(f"{self.names[own.name]}_at")
             extent = self.expressions.extent(original, 0)
             self.line(f"for {at} in range({first}, {flat(extent)}, {step}):")
             target = f"{self.names[own.name]}[{self.names[memory.starts[own.name].name]} + {at}]"
             self.line(f"    {target} = {self.names[original.name]}[{at}]")
-        if memory.private and self._kernel.schedule is Schedule.WARP:
+        if copied and self._kernel.schedule is Schedule.WARP:
             self.line("cuda.syncwarp()")
 
     def _dealt(self, loop: For, first: str, step: str) -> None:
         """The loop of the kernel; as a ``while``, since a range would divide by the step."""
         var = self.names[loop.var.name]
-        self.assign(var, _plus(self.expressions.expression(loop.lower), first))
+        self.assign(var, moved(self.expressions.expression(loop.lower), first))
         upper = self.expressions.expression(loop.upper)
         if not isinstance(upper, Atom):
             end = self.fresh("end")
@@ -140,17 +110,11 @@ class KernelWriter(SourceWriter):
         self.nested("while", Infix("<", Atom(var), upper), loop.body)
         self.line(f"    {var} += {step}")
 
-    def _strided(self, loop: For, first: str, step: str) -> None:
-        lower, upper = (self.expressions.expression(e) for e in (loop.lower, loop.upper))
-        start = _plus(lower, first)
-        head = f"for {self.names[loop.var.name]} in"
-        self.nested(head, Call("range", (start, upper, Atom(step))), loop.body)
-
     def _finish(self, total: Total) -> None:
         """One atomic step for a warp: of what its lanes have, or what each of them has alike."""
         if self._kernel.schedule is not Schedule.WARP:
             self.line(f"{self._own.lane} = int64(cuda.laneid)")
-            self._combine(self.names[total.var.name], total.op, total.var.dtype)
+            self.combine(self.names[total.var.name], total.op, total.var.dtype)
         self.line(f"if {self._own.lane} == 0:")
         self._indent += 4
         self._atomic(total.memref, total.indices, Atom(self.names[total.var.name]), total.store)
@@ -168,49 +132,6 @@ class KernelWriter(SourceWriter):
             case _:
                 super().statement(stmt)
 
-    def control(self, stmt: For | While | If) -> None:
-        """Write a loop or a branch; in a warp, lanes share parallel loops."""
-        match stmt:
-            case For(parallel=True, reductions=()) if self._is_warp:
-                self._shared_loop(stmt)
-            case For(parallel=True) if self._is_warp:
-                self._reduction(stmt)
-            case _:
-                super().control(stmt)
-
-    def _shared_loop(self, loop: For) -> None:
-        wait = self._kernel.must_wait(loop)
-        if wait:
-            self.line("cuda.syncwarp()")
-        self._is_warp = False
-        self._strided(loop, self._own.lane, "32")
-        self._is_warp = True
-        if wait:
-            self.line("cuda.syncwarp()")
-
-    def _reduction(self, loop: For) -> None:
-        """Each lane reduces its share from the identity; then all have the sum of the shares."""
-        parts: dict[str, Memref | Var] = {}
-        reductions = [(var, op) for var, op in loop.reductions if isinstance(var, Var)]
-        for var, op in reductions:
-            parts[var.name] = part = replace(var, name=f"{var.name}%part")
-            self.names[part.name] = self.fresh(f"{self.names[var.name]}_part")
-            self.assign(self.names[part.name], _identity(op, var.dtype))
-        self._is_warp = False
-        self._strided(renamed(loop, parts), self._own.lane, "32")
-        self._is_warp = True
-        for var, op in reductions:
-            part_name, name = self.names[f"{var.name}%part"], self.names[var.name]
-            self._combine(part_name, op, var.dtype)
-            self.assign(name, _spellings.binary(op, Atom(name), Atom(part_name), var.dtype))
-
-    def _combine(self, name: str, op: BinaryOp, dtype: DType) -> None:
-        """Reduce over the lanes of a warp."""
-        for distance in (16, 8, 4, 2, 1):
-            other = _shuffled(Atom(name), distance, dtype)
-            node = _spellings.binary(op, Atom(name), other, dtype)
-            self.assign(name, _as_float32(node, dtype))
-
     def store(self, stmt: Store) -> None:
         """Write a store; in a warp, lane 0 does it."""
         alone = self._is_warp
@@ -220,13 +141,14 @@ class KernelWriter(SourceWriter):
         if alone:
             self.line(f"if {self._own.lane} == 0:")
             self._indent += 4
-        self._plain_store(stmt)
+        self.plain_store(stmt)
         if alone:
             self._indent -= 4
         if wait:
             self.line("cuda.syncwarp()")
 
-    def _plain_store(self, stmt: Store) -> None:
+    def plain_store(self, stmt: Store) -> None:
+        """Write a store of this lane's own: one atomic step where it races."""
         memref, value = stmt.memref, stmt.value
         if stmt.reduce is not None and memref.name in self._kernel.atomics:
             self._atomic(memref, stmt.indices, self.expressions.typed(value), stmt.reduce)
@@ -259,47 +181,12 @@ class KernelWriter(SourceWriter):
         self.assign("", Call(_ATOMIC[op], (Atom(pointer), at, value)), "")
 
     def _sort(self, stmt: SortPrefix) -> None:
+        assert not self._is_warp, "lanes sort together by loops that they share"
         pointer, start = self._kernel_expressions.address(stmt.memref, (int_(0),))
         at = Call("int64", (start,)) if _is_number(start) else start
         call = Call("sort_range", (Atom(pointer), at, self.expressions.typed(stmt.count)))
-        if self._is_warp:
-            self.line("cuda.syncwarp()")
-            self.line(f"if {self._own.lane} == 0:")
-            self._indent += 4
-            self.assign("", call, "")
-            self._indent -= 4
-            self.line("cuda.syncwarp()")
-        else:
-            self.assign("", call, "")
-
-
-def _plus(lower: Node, first: str) -> Node:
-    return Atom(first) if lower == Atom("0") else Infix("+", lower, Atom(first))
+        self.assign("", call, "")
 
 
 def _is_number(node: Node) -> bool:
     return isinstance(node, Atom) and node.text.lstrip("-").isdigit()
-
-
-def _identity(op: BinaryOp, dtype: DType) -> Node:
-    start = identity_const(BinaryOp.ADD if op is BinaryOp.SUB else op, dtype)
-    assert start is not None, f"{op!r} has an identity"
-    return constant(start)
-
-
-def _shuffled(value: Node, distance: int, dtype: DType) -> Node:
-    """What the lane at ``distance`` has; four types can be sent, others are sent as one of them."""
-    at = Atom(str(distance))
-    if dtype in _SHUFFLED:
-        return Call("shuffle", (value, at))
-    if dtype.is_complex:
-        return Call(dtype.value, (Call("shuffle_complex", (value, at)),))
-    wide = "int64" if dtype in (DType.UINT32, DType.UINT64) else "int32"
-    sent = Call("shuffle", (Call(wide, (value,)), at))
-    return Infix("!=", sent, Atom("0")) if dtype is DType.BOOL else Call(dtype.value, (sent,))
-
-
-def _as_float32(node: Node, dtype: DType) -> Node:
-    if dtype is DType.FLOAT32 and isinstance(node, Call):
-        return Call("float32", (node,))
-    return node

@@ -2,8 +2,9 @@
 
 Plain functions: on the host, a kernel that is replayed calls them as they stand; for a device Numba
 inlines them into the kernel, which is one flat function. A ``pointer`` is indexed by one number of
-elements. The steps that several threads take together (``atomic_*``, ``shuffle``) are here for
-their meaning in one thread; on a device they are instructions, and the replay runs warps in step.
+elements. The steps that several threads take together (``atomic_*``, ``shuffle``, ``vote``,
+``peers``) are here for their meaning in one thread; on a device they are instructions, and the
+replay runs warps in step. Lanes of a warp are the bits of a number, lane 0 the lowest.
 """
 
 from __future__ import annotations
@@ -25,13 +26,17 @@ __all__ = [
     "complex_isfinite",
     "complex_isinf",
     "complex_isnan",
+    "count_lanes",
+    "lanes_below",
     "logaddexp",
+    "peers",
     "search_column",
     "search_column_unordered",
     "shuffle",
     "shuffle_complex",
     "signbit",
     "sort_range",
+    "vote",
 ]
 
 Pointer = Any
@@ -155,6 +160,40 @@ def shuffle(value: Any, distance: int) -> Any:
 def shuffle_complex(value: Complex, distance: int) -> Complex:
     """Return what ``shuffle`` does, of a complex number."""
     return value
+
+
+def vote(flag: bool) -> int64:
+    """Return the lanes that have ``flag``.
+
+    All lanes of a warp call it together.
+    """
+    return int64(1) if flag else int64(0)
+
+
+def peers(key: int64) -> int64:
+    """Return the lanes that have the same ``key``; a lane is one of its own peers.
+
+    All lanes of a warp call it together.
+    """
+    return int64(1)
+
+
+def count_lanes(lanes: int64) -> int64:
+    """Return how many lanes there are among ``lanes``.
+
+    >>> print(count_lanes(int64(0b10110)))
+    3
+    """
+    return int64(int(lanes).bit_count())
+
+
+def lanes_below(lanes: int64, lane: int64) -> int64:
+    """Return how many of ``lanes`` are lower ones than ``lane``.
+
+    >>> print(lanes_below(int64(0b10110), int64(2)))
+    1
+    """
+    return count_lanes(lanes & ((int64(1) << lane) - 1))
 
 
 def atomic_add(pointer: Pointer, index: int64, value: Any) -> None:

@@ -11,10 +11,11 @@ from sparsejit.backends._names import IMPORTED_FROM_NUMPY, fresh_name, python_na
 from sparsejit.backends.numba_cuda import device
 from sparsejit.backends.numba_cuda._compile import compiled_cubin
 from sparsejit.backends.numba_cuda._expressions import KernelExpressions
+from sparsejit.backends.numba_cuda._lanes import OwnNames
 from sparsejit.backends.numba_cuda._lowered import Lowered, lowered
-from sparsejit.backends.numba_cuda._memory import Memory, memory_of
+from sparsejit.backends.numba_cuda._memory import Memory, memory_of, unfilled_rooms
 from sparsejit.backends.numba_cuda._replay import replayed
-from sparsejit.backends.numba_cuda._source import KernelWriter, OwnNames
+from sparsejit.backends.numba_cuda._source import KernelWriter
 from sparsejit.backends.python_source import import_lines, signature_line
 from sparsejit.ir.device_code import ExtentParam, KernelCode, PointerParam, ScalarParam, StrideParam
 from sparsejit.ir.device_statements import Launch, Schedule
@@ -70,12 +71,15 @@ def kernel_codes(func: LoopFunc) -> dict[str, KernelCode]:
         stmt.memref.name for stmt in all_statements(func.body) if isinstance(stmt, View)
     )
     launches = [stmt for stmt in all_statements(func.body) if isinstance(stmt, Launch)]
-    return {launch.kernel: _kernel_code(func, launch, views) for launch in launches}
+    unfilled = unfilled_rooms(func)
+    return {launch.kernel: _kernel_code(func, launch, views, unfilled) for launch in launches}
 
 
-def _kernel_code(func: LoopFunc, launch: Launch, views: frozenset[str]) -> KernelCode:
+def _kernel_code(
+    func: LoopFunc, launch: Launch, views: frozenset[str], unfilled: frozenset[str]
+) -> KernelCode:
     names = Names.of(func)
-    memory = memory_of(launch, views, names)
+    memory = memory_of(launch, views, unfilled, names)
     kernel = lowered(launch, memory, names)
     text, entry, parameters = _text(launch, kernel, memory)
     group = _WARP if launch.schedule is Schedule.WARP else 1
@@ -100,7 +104,7 @@ def _kernel_code(func: LoopFunc, launch: Launch, views: frozenset[str]) -> Kerne
         text=text,
         block=block,
         threads=_threads(launch, group),
-        reads=frozenset(loads | rooms),
+        reads=frozenset(loads | memory.copied),
         writes=frozenset(written & outside),
         updates=frozenset((updated | (written & loads)) & outside),
         cubin=partial(compiled_cubin, text, entry, words),
