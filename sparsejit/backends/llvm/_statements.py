@@ -25,6 +25,7 @@ from sparsejit.backends.llvm._prefetch import (
     write_prefetches,
 )
 from sparsejit.backends.llvm._sorting import sort_prefix
+from sparsejit.backends.llvm._streams import prefetch_streams
 from sparsejit.backends.llvm._text import Builder, Value, either, integer, loop
 from sparsejit.backends.llvm._tile_printing import TilePrinter
 from sparsejit.backends.llvm._tiles import Tile
@@ -407,10 +408,15 @@ class Statements:
         strip = (self._tile[1].base, self._tile[1].width) if self._tile is not None else None
         found = () if "prefetch" in self._options.without else find_gathers(stmt)
         gathers, condition = worth_it(self._e, found, strip)
+        has_streams = "streams" not in self._options.without
+        if has_streams:
+            prefetch_streams(self._e, stmt, lower, is_inside=False)
 
         def write(ahead: tuple[Gather, ...]) -> None:
             def body(at: Value) -> None:
                 write_prefetches(self._e, ahead, at, strip)
+                if has_streams:
+                    prefetch_streams(self._e, stmt, at, is_inside=True)
                 self._e.values[stmt.var.name] = at
                 self.block(stmt.body)
 

@@ -304,6 +304,10 @@ class Builder:
         kind = vector_of("ptr", max(lanes_of(address.type), lanes_of(by.type)))
         return self._line(kind, f"getelementptr inbounds {element}, {address}, {by}")
 
+    def beyond(self, address: Value, size: int) -> Value:
+        """Return an address some bytes further, which may lie outside of the array."""
+        return self._line("ptr", f"getelementptr i8, {address}, i64 {size}")
+
     def call(self, callee: Callee, operands: Sequence[Value], flags: str = "") -> Value:
         """Return what a function returns."""
         assert [operand.type for operand in operands] == list(callee.operands), callee.name

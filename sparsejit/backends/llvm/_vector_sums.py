@@ -17,9 +17,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sparsejit.backends.llvm._arrays import element_size
 from sparsejit.backends.llvm._expressions import Expressions
 from sparsejit.backends.llvm._options import CodeOptions
 from sparsejit.backends.llvm._partial_sums import identity
+from sparsejit.backends.llvm._streams import AHEAD, find_streams, prefetch_line
 from sparsejit.backends.llvm._text import Builder, Value, lanes_of, vector_of
 from sparsejit.backends.llvm._types import in_register
 from sparsejit.backends.llvm._vector_forms import Passes, depends, has_vectors
@@ -32,6 +34,8 @@ __all__ = ["VectorSums", "find_sums", "write_sums"]
 
 _SIDE_BY_SIDE = 4
 """How many vectors of passes run at once: additions take four times as long as they are apart."""
+_GATHERED = 8
+"""How many lanes are gathered at most: it takes time for each, also for those under a mask."""
 _FREE = frozenset((BinaryOp.MIN, BinaryOp.MAX, BinaryOp.FMIN, BinaryOp.FMAX))
 """What gives the same in any order, also of floats."""
 _OPS = _FREE | {BinaryOp.ADD, BinaryOp.MUL, BinaryOp.AND, BinaryOp.OR, BinaryOp.XOR}
@@ -144,9 +148,12 @@ class _Sums:
         self._loop = loop
         self._found = found
         self._options = options
-        self._lanes = max(options.host.vector_bits // found.bits, 2)
+        lanes = max(options.host.vector_bits // found.bits, 2)
+        self._lanes = min(lanes, _GATHERED) if found.gathers else lanes
         self._count = 1 if found.gathers else _SIDE_BY_SIDE
         self._slots: dict[str, list[Value]] = {}
+        streams = () if "streams" in options.without else find_streams(loop)
+        self._streams = [memref for memref in streams if e.arrays[memref.name].is_unit]
 
     def write(self) -> None:
         b = self._b
@@ -207,6 +214,12 @@ class _Sums:
         """Run the passes of some vectors."""
         b = self._b
         strip = Strip(self._e, self._loop.var.name, base, self._lanes, masks)
+        for memref in self._streams:
+            array = self._e.arrays[memref.name]
+            place = b.offset(array.data(b), b.mul(base, element_size(memref)))
+            for number in range(len(masks)):
+                skipped = number * self._lanes * element_size(memref)
+                prefetch_line(self._e, place, AHEAD + skipped)
         for stmt in self._loop.body:
             if isinstance(stmt, Let):
                 strip.define(stmt.var, stmt.value)
