@@ -77,7 +77,7 @@ def element_size(memref: Memref) -> int:
 
 
 def address(b: Builder, array: Array, indices: Sequence[Value]) -> Value:
-    """Return the address of an element."""
+    """Return the address of an element; of several, where indices are vectors."""
     data = array.data(b)
     if not indices:
         return data

@@ -5,16 +5,18 @@ In: the loops of a function. Out: facts; each is about a loop by its variable, o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sparsejit.backends.llvm._lowerings import LOOP_LOWERINGS, lower
-from sparsejit.backends.llvm._options import CodeOptions
+from sparsejit.backends.llvm._module import view_roots
+from sparsejit.backends.llvm._options import CodeOptions, Host
 from sparsejit.backends.llvm._parallel import parallel_loops
 from sparsejit.backends.llvm._pool import has_threads, thread_limit
 from sparsejit.backends.llvm._pool_text import MOST_THREADS
 from sparsejit.backends.llvm._prefetch import find_gathers
 from sparsejit.backends.llvm._tiles import find_tiles
+from sparsejit.backends.llvm._vector_sums import find_sums
 from sparsejit.backends.llvm._work import work_of
 from sparsejit.ir.facts import Fact, FactKind
 from sparsejit.ir.loop_walk import all_statements, memrefs
@@ -50,15 +52,28 @@ def _printed(func: LoopFunc, options: CodeOptions) -> Iterator[Fact]:
     """What is done when the loops are printed."""
     loops = [stmt for stmt in all_statements(func.body) if isinstance(stmt, For)]
     names = {memref.name for stmt in all_statements(func.body) for memref in memrefs(stmt)}
-    tiles = {} if "tiles" in options.without else find_tiles(func.body, {}, frozenset(names))
+    roots = view_roots(func)
+    tiles = {} if "tiles" in options.without else find_tiles(func.body, roots, frozenset(names))
     for name, tile in tiles.items():
         rows = ", ".join(memref.name for memref, _ in tile.targets)
         yield Fact(FactKind.CODE, name, f"rows of {rows} stay in vector registers")
+    yield from () if "sums" in options.without else _sums(loops, frozenset(names), roots, options)
     for loop in () if "prefetch" in options.without else loops:
         rows = ", ".join(sorted({gather.load.memref.name for gather in find_gathers(loop)}))
         if rows:
             text = f"rows of {rows} are prefetched for later entries"
             yield Fact(FactKind.CODE, loop.var.name, text)
+
+
+def _sums(
+    loops: Sequence[For], names: frozenset[str], roots: Mapping[str, str], options: CodeOptions
+) -> Iterator[Fact]:
+    """Which sums have several parts: lanes of vectors, or variables where these would be slower."""
+    anywhere = replace(options, host=Host(gathers=True))
+    for loop in loops:
+        found = find_sums(loop, names, roots, anywhere)
+        for var, _ in () if found is None else found.sums:
+            yield Fact(FactKind.CODE, loop.var.name, f"{var.name} is summed in parts side by side")
 
 
 def _threads(func: LoopFunc, options: CodeOptions) -> tuple[Fact, ...]:

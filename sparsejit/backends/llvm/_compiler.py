@@ -20,9 +20,10 @@ from llvmlite.binding.newpassmanagers import NewPassManager
 from sparsejit.backends.llvm._blas import BLAS_SYMBOLS
 from sparsejit.backends.llvm._functions import EXTERNAL
 from sparsejit.backends.llvm._module import Emitted
+from sparsejit.backends.llvm._options import Host
 from sparsejit.errors import BackendError
 
-__all__ = ["compiled", "engine_of", "host", "vector_bits", "versions"]
+__all__ = ["compiled", "engine_of", "host", "host_facts", "versions"]
 
 BUG = "this is a bug of sparsejit; please report it with the program"
 
@@ -39,9 +40,17 @@ def host() -> tuple[str, str]:
     return binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
 
 
-def vector_bits() -> int:
-    """Return the size of the vectors to use: wider ones would slow the whole processor down."""
-    return 256 if "+avx," in f"{host()[1]}," else 128
+def host_facts() -> Host:
+    """Return what code is to know of the processor.
+
+    Vectors of 512 bits slowed the whole of the first processors down that had them, which lack
+    ``avx512vbmi2``. AMD's gathers, and those of 256 bits, are slower than loads one by one.
+    """
+    name, features = host()
+    has = {feature[1:] for feature in features.split(",") if feature.startswith("+")}
+    if {"avx512f", "avx512vl", "avx512vbmi2"} <= has:
+        return Host(512, gathers=not name.startswith("znver"))
+    return Host(256 if "avx" in has else 128)
 
 
 def _machine() -> Any:

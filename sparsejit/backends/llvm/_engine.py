@@ -23,6 +23,7 @@ from sparsejit.backends.llvm._blas import BLAS_SYMBOLS
 from sparsejit.backends.llvm._blas_symbols import blas_addresses
 from sparsejit.backends.llvm._module import Emitted
 from sparsejit.backends.llvm._object_loader import load_object
+from sparsejit.backends.llvm._options import Host
 from sparsejit.backends.llvm._pool import COUNT, RUN, Pool
 from sparsejit.backends.llvm._pool_text import POOL_EXTERNAL, pool_text
 from sparsejit.debug import logger
@@ -112,7 +113,7 @@ def _stamps(folder: Path, pattern: str) -> str:
 
 
 def load_module(
-    emit: Callable[[int], Emitted],
+    emit: Callable[[Host], Emitted],
     described: tuple[str, ...],
     entry: str,
     called: Mapping[str, Any],
@@ -121,7 +122,7 @@ def load_module(
 ) -> Loaded:
     """Load a module from the disk cache, or print, compile and load it.
 
-    ``emit`` gets the size of the machine's vectors in bits; ``described`` is all else that it
+    ``emit`` gets what the processor is good at; ``described`` is all else that it
     depends on beside this package; ``called`` are the C functions (objects with an ``address``)
     that it may call beside those of the C library, by symbol. Raises ``BackendError`` where LLVM
     refuses the text or it has an unknown symbol.
@@ -133,7 +134,7 @@ def load_module(
 
 
 def _object(
-    emit: Callable[[int], Emitted],
+    emit: Callable[[Host], Emitted],
     described: tuple[str, ...],
     known: frozenset[str],
     *,
@@ -148,9 +149,9 @@ def _object(
         if stored.startswith(mark):
             return stored[len(mark) :], True
         logger.warning("a cached kernel cannot be used and is compiled again: %s", key)
-    from sparsejit.backends.llvm._compiler import compiled, vector_bits
+    from sparsejit.backends.llvm._compiler import compiled, host_facts
 
-    content = compiled(emit(vector_bits()), known)
+    content = compiled(emit(host_facts()), known)
     if cache:
         write_entry(_KIND, key, mark + content)
     return content, False

@@ -55,6 +55,7 @@ __all__ = [
     "owned_roots",
     "preallocated",
     "result_roots",
+    "view_roots",
 ]
 
 OBJECT_HEAD = object.__basicsize__

@@ -4,21 +4,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["LOWERINGS", "CodeOptions"]
+__all__ = ["LOWERINGS", "CodeOptions", "Host"]
 
-LOWERINGS = ("blas", "copies", "fusion", "merges", "prefetch", "threads", "tiles")
+LOWERINGS = ("blas", "copies", "fusion", "merges", "prefetch", "streams", "sums", "threads", "tiles")
 """The names of what is done to loops to make them faster; each can be left out, to measure it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What code depends on of the processor; by default a plain one, the same on every machine.
+
+    ``vector_bits`` is the size of the vector registers; ``gathers`` says whether vectors of
+    elements from any place are loaded faster by one instruction than one after the other.
+    """
+
+    vector_bits: int = 256
+    gathers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CodeOptions:
     """``reassociate`` allows sums and products over loops in another order, and contraction.
 
-    ``vector_bits`` is the size of the vector registers, ``without`` are lowerings to leave out.
+    ``host`` is the processor, ``without`` are lowerings to leave out.
     """
 
     reassociate: bool = True
-    vector_bits: int = 256
+    host: Host = Host()
     without: frozenset[str] = frozenset()
 
     @property

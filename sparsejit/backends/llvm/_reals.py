@@ -6,6 +6,7 @@ and products that may be reassociated or contracted.
 
 from __future__ import annotations
 
+from sparsejit.backends.llvm._exponential import exponential
 from sparsejit.backends.llvm._functions import Functions
 from sparsejit.backends.llvm._integers import refused
 from sparsejit.backends.llvm._text import Builder, Value, integer, lanes_of, scalar_of, vector_of
@@ -21,7 +22,7 @@ ORDERED = {
 }  # fmt: skip
 """How floats compare; only "not equal" holds for nan."""
 _LIBM = {
-    UnaryOp.CBRT: "cbrt", UnaryOp.EXP: "exp", UnaryOp.EXP2: "exp2", UnaryOp.EXPM1: "expm1",
+    UnaryOp.CBRT: "cbrt", UnaryOp.EXP2: "exp2", UnaryOp.EXPM1: "expm1",
     UnaryOp.LOG: "log", UnaryOp.LOG2: "log2", UnaryOp.LOG10: "log10", UnaryOp.LOG1P: "log1p",
     UnaryOp.SIN: "sin", UnaryOp.COS: "cos", UnaryOp.TAN: "tan", UnaryOp.ASIN: "asin",
     UnaryOp.ACOS: "acos", UnaryOp.ATAN: "atan", UnaryOp.SINH: "sinh", UnaryOp.COSH: "cosh",
@@ -60,6 +61,8 @@ def unary_real(  # noqa: C901 - one case for each kind
     if op in _INTRINSIC:
         return b.call(functions.overloaded(_INTRINSIC[op], value.type), [value])
     match op:
+        case UnaryOp.EXP:
+            return exponential(b, value)
         case UnaryOp.NEG:
             return b.negate(value)
         case UnaryOp.SIGN:
@@ -158,7 +161,7 @@ def _log_add_exp(b: Builder, functions: Functions, lhs: Value, rhs: Value) -> Va
     difference = b.op("fsub", lhs, rhs)
     larger = b.select(b.compare("ogt", difference, number(0.0, lhs)), lhs, rhs)
     size = b.call(functions.overloaded("fabs", lhs.type), [difference])
-    exp = b.call(functions.math("exp", lhs.type), [b.negate(size)])
+    exp = exponential(b, b.negate(size))
     total = b.op("fadd", larger, b.call(functions.math("log1p", lhs.type), [exp]))
     total = b.select(b.compare("uno", difference, difference), difference, total)
     return b.select(b.compare("oeq", lhs, rhs), same, total)

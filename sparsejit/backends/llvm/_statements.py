@@ -25,10 +25,12 @@ from sparsejit.backends.llvm._prefetch import (
     write_prefetches,
 )
 from sparsejit.backends.llvm._sorting import sort_prefix
+from sparsejit.backends.llvm._streams import prefetch_streams
 from sparsejit.backends.llvm._text import Builder, Value, either, integer, loop
 from sparsejit.backends.llvm._tile_printing import TilePrinter
 from sparsejit.backends.llvm._tiles import Tile
 from sparsejit.backends.llvm._types import in_register
+from sparsejit.backends.llvm._vector_sums import find_sums, write_sums
 from sparsejit.errors import UnsupportedError
 from sparsejit.ir.device_statements import DenseMatrix, Launch, LibraryCall, LibraryOp, ReadBack
 from sparsejit.ir.loops import (
@@ -382,12 +384,22 @@ class Statements:
             return
         tile = self._tiles.get(stmt.var.name)
         if tile is None or self._tile is not None:
-            self.plain_for(stmt)
+            self._inner_for(stmt)
             return
         printer = TilePrinter(self._e, tile, self._options)
         self._tile = tile, printer
         printer.write(lambda: self.plain_for(stmt))
         self._tile = None
+
+    def _inner_for(self, stmt: For) -> None:
+        """Write a loop on one thread: by vectors where it only adds up."""
+        if "sums" not in self._options.without:
+            units = (name for name, array in self._e.arrays.items() if array.is_unit)
+            found = find_sums(stmt, frozenset(units), self.context.roots, self._options)
+            if found is not None:
+                write_sums(self._e, stmt, found, self._options)
+                return
+        self.plain_for(stmt)
 
     def plain_for(self, stmt: For) -> None:
         """Write a loop as it stands, on one thread."""
@@ -396,10 +408,15 @@ class Statements:
         strip = (self._tile[1].base, self._tile[1].width) if self._tile is not None else None
         found = () if "prefetch" in self._options.without else find_gathers(stmt)
         gathers, condition = worth_it(self._e, found, strip)
+        has_streams = "streams" not in self._options.without
+        if has_streams:
+            prefetch_streams(self._e, stmt, lower, is_inside=False)
 
         def write(ahead: tuple[Gather, ...]) -> None:
             def body(at: Value) -> None:
                 write_prefetches(self._e, ahead, at, strip)
+                if has_streams:
+                    prefetch_streams(self._e, stmt, at, is_inside=True)
                 self._e.values[stmt.var.name] = at
                 self.block(stmt.body)
 

@@ -250,12 +250,17 @@ class Builder:
         return None
 
     def add(self, lhs: Value, rhs: Value | int) -> Value:
-        """Return an index plus another one."""
-        return self.op("add", lhs, integer(rhs) if isinstance(rhs, int) else rhs, "nsw")
+        """Return an index, or a vector of them, plus another one."""
+        return self._of_indices("add", lhs, integer(rhs) if isinstance(rhs, int) else rhs)
 
     def mul(self, lhs: Value, rhs: Value | int) -> Value:
-        """Return an index times another one."""
-        return self.op("mul", lhs, integer(rhs) if isinstance(rhs, int) else rhs, "nsw")
+        """Return an index, or a vector of them, times another one."""
+        return self._of_indices("mul", lhs, integer(rhs) if isinstance(rhs, int) else rhs)
+
+    def _of_indices(self, name: str, lhs: Value, rhs: Value) -> Value:
+        lanes = max(lanes_of(lhs.type), lanes_of(rhs.type))
+        sides = [v if lanes_of(v.type) == lanes else self.splat(v, lanes) for v in (lhs, rhs)]
+        return self.op(name, *sides, "nsw")
 
     def negate(self, value: Value, flags: str = "") -> Value:
         """Return a float with its sign changed."""
@@ -292,11 +297,16 @@ class Builder:
         self.block.lines.append(f"store {value}, {address}, align {align}{note}")
 
     def offset(self, address: Value, index: Value | int, element: str = "i8") -> Value:
-        """Return the address of the element ``index`` places further."""
+        """Return the address of the element ``index`` places further; of several, by vectors."""
         by = integer(index) if isinstance(index, int) else index
         if by.known == 0:
             return address
-        return self._line("ptr", f"getelementptr inbounds {element}, {address}, {by}")
+        kind = vector_of("ptr", max(lanes_of(address.type), lanes_of(by.type)))
+        return self._line(kind, f"getelementptr inbounds {element}, {address}, {by}")
+
+    def beyond(self, address: Value, size: int) -> Value:
+        """Return an address some bytes further, which may lie outside of the array."""
+        return self._line("ptr", f"getelementptr i8, {address}, i64 {size}")
 
     def call(self, callee: Callee, operands: Sequence[Value], flags: str = "") -> Value:
         """Return what a function returns."""
@@ -344,6 +354,15 @@ class Builder:
         one = self._line(kind, f"insertelement {kind} poison, {value}, i64 0")
         zeros = f"<{lanes} x i32> zeroinitializer"
         return self._line(kind, f"shufflevector {one}, {kind} poison, {zeros}")
+
+    def lanes(self, vector: Value, first: int, count: int) -> Value:
+        """Return ``count`` neighboring elements of a vector; one is no vector."""
+        kind = vector_of(scalar_of(vector.type), count)
+        if count == 1:
+            return self._line(kind, f"extractelement {vector}, i64 {first}")
+        places = ", ".join(f"i32 {place}" for place in range(first, first + count))
+        mask = f"<{count} x i32> <{places}>"
+        return self._line(kind, f"shufflevector {vector}, {vector.type} poison, {mask}")
 
 
 def loop(

@@ -49,7 +49,7 @@ class TilePrinter:
         self._e = expressions
         self._b: Builder = expressions.builder
         self._tile = tile
-        self._lanes = max(options.vector_bits // tile.bits, 2)
+        self._lanes = max(options.host.vector_bits // tile.bits, 2)
         self._options = options
         self._base = integer(0)
         self._masks: tuple[Value | None, ...] = ()

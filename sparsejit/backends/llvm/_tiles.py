@@ -20,12 +20,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sparsejit.backends.llvm._reals import VECTOR_BINARY, VECTOR_UNARY
-from sparsejit.ir.loop_walk import all_expressions, all_statements, expr_dtype
+from sparsejit.backends.llvm._vector_forms import Passes, depends, has_vectors
+from sparsejit.ir.loop_walk import all_expressions, all_statements
 from sparsejit.ir.loops import (
-    Binary,
-    Call,
-    Cast,
     Expr,
     For,
     If,
@@ -34,26 +31,13 @@ from sparsejit.ir.loops import (
     Load,
     Memref,
     Search,
-    Select,
     Stmt,
     Store,
-    Unary,
-    Var,
     While,
 )
-from sparsejit.ir.ops import BinaryOp, UnaryOp
 from sparsejit.ir.scalar import Const
-from sparsejit.ir.types import DType
 
-__all__ = ["Tile", "depends", "find_tiles"]
-
-_INTEGER_OPS = frozenset(
-    (
-        BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.AND, BinaryOp.OR, BinaryOp.XOR,
-        BinaryOp.MIN, BinaryOp.MAX, BinaryOp.FMIN, BinaryOp.FMAX, BinaryOp.LT, BinaryOp.LE,
-        BinaryOp.GT, BinaryOp.GE, BinaryOp.EQ, BinaryOp.NE,
-    )
-)  # fmt: skip
+__all__ = ["Tile", "find_tiles"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +107,6 @@ def _with_starts(tile: Tile, before: Sequence[Stmt]) -> Tile:
             case _:
                 break
     return replace(tile, starts=tuple(starts.items()), fills=frozenset(fills))
-
-
-def depends(expr: Expr, names: frozenset[str]) -> bool:
-    """Whether an expression uses one of these variables."""
-    return any(isinstance(part, Var) and part.name in names for part in all_expressions(expr))
 
 
 class _Nest:
@@ -216,61 +195,24 @@ class _Nest:
         """The bits of the widest element in vectors; None where something has no vector form."""
         widest = 0
         for leaf in self._leaves:
-            known = {leaf.var.name}
+            known = {leaf.var.name: leaf.var.dtype.bits}
+            passes = Passes(leaf.var.name, self._units)
             for stmt in leaf.body:
                 match stmt:
                     case Let(var, value):
-                        bits = self._vector_bits(value, frozenset(known), leaf.var)
-                        known.add(var.name)
+                        bits = passes.bits(value, known)
+                        known[var.name] = bits or 0
                     case Store(memref, _, value, reduce):
-                        bits = self._vector_bits(value, frozenset(known), leaf.var)
-                        if reduce is None or not _has_vectors(reduce, memref.dtype):
+                        bits = passes.bits(value, known)
+                        if reduce is None or not has_vectors(reduce, memref.dtype):
                             return None
-                        bits = None if bits is None else max(bits, _size(memref.dtype))
+                        bits = None if bits is None else max(bits, memref.dtype.bits)
                     case _:
                         return None
                 if bits is None:
                     return None
                 widest = max(widest, bits)
         return widest
-
-    def _vector_bits(  # noqa: C901 - one case for each kind
-        self, expr: Expr, known: frozenset[str], var: Var
-    ) -> int | None:
-        """The bits of the widest vector in an expression of the inner loop, 0 where it has none."""
-        if any(isinstance(inner, Call) for inner in all_expressions(expr)):
-            return None  # called where it stands, once a pass
-        if not depends(expr, known):
-            return 0
-        dtype = expr_dtype(expr)
-        if dtype.is_complex or dtype is not dtype.compute:
-            return None
-        parts: tuple[Expr, ...]
-        match expr:
-            case Var():
-                return _size(dtype)
-            case Load(memref, indices):
-                *outer, last = indices
-                is_row = _is_step(last, var, known) and not any(
-                    depends(index, known) for index in outer
-                )
-                return _size(dtype) if is_row and memref.name in self._units else None
-            case Unary(op, operand, _):
-                if not _has_vectors(op, expr_dtype(operand)):
-                    return None
-                parts = (operand,)
-            case Binary(op, lhs, rhs, _):
-                if not _has_vectors(op, expr_dtype(lhs)):
-                    return None
-                parts = (lhs, rhs)
-            case Cast(operand, _):
-                parts = (operand,)
-            case Select(condition, then, orelse):
-                parts = (condition, then, orelse)
-            case _:
-                return None
-        found = [self._vector_bits(part, known, var) for part in parts]
-        return None if None in found else max(_size(dtype), *(bits or 0 for bits in found))
 
 
 def _expressions(stmt: Stmt) -> tuple[Expr, ...]:
@@ -291,29 +233,3 @@ def _is_leaf(loop: For) -> bool:
     """Whether a loop updates elements, one in each array a pass, and does nothing else."""
     stores = [stmt for stmt in loop.body if isinstance(stmt, Store)]
     return bool(stores) and all(isinstance(stmt, Store | Let) for stmt in loop.body)
-
-
-def _is_step(index: Expr, var: Var, known: frozenset[str]) -> bool:
-    """Whether an index is the variable, or that far from something that stays."""
-    match index:
-        case Var():
-            return index == var
-        case Binary(BinaryOp.ADD, lhs, rhs, _):
-            sides = ((lhs, rhs), (rhs, lhs))
-            return any(one == var and not depends(other, known) for one, other in sides)
-        case _:
-            return False
-
-
-def _size(dtype: DType) -> int:
-    return dtype.bits
-
-
-def _has_vectors(op: BinaryOp | UnaryOp, dtype: DType) -> bool:
-    if dtype.is_complex or dtype is not dtype.compute:
-        return False
-    if dtype.is_float:
-        return op in VECTOR_UNARY or op in VECTOR_BINARY
-    if isinstance(op, UnaryOp):
-        return True
-    return op in _INTEGER_OPS

@@ -2,7 +2,8 @@
 
 In: an expression, and where its loop's variable stands: at ``base`` in the first lane of a strip of
 ``count`` vectors. Out: its value for one vector of the strip: a vector where it depends on the
-variable, else a scalar, which is computed once. Lanes under a false mask load nothing.
+variable, else a scalar, which is computed once. Lanes under a false mask load nothing. Where an
+index is a vector other than of neighbors, each lane loads from a place of its own.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from sparsejit.backends.llvm._arrays import Array
+from sparsejit.backends.llvm._arrays import Array, address
 from sparsejit.backends.llvm._expressions import Expressions
 from sparsejit.backends.llvm._text import Value, integer, lanes_of, scalar_of, vector_of
-from sparsejit.backends.llvm._tiles import depends
 from sparsejit.backends.llvm._types import in_memory
+from sparsejit.backends.llvm._vector_forms import depends, is_row
 from sparsejit.ir.loop_walk import expr_dtype
 from sparsejit.ir.loops import (
     Binary,
@@ -26,6 +27,7 @@ from sparsejit.ir.loops import (
     Load,
     Search,
     Select,
+    Store,
     Unary,
     Var,
 )
@@ -55,22 +57,31 @@ class Strip:
     _vectors: dict[tuple[str, int], Value] = field(default_factory=dict)
     _scalars: dict[Expr, Value] = field(default_factory=dict)
     _places: dict[Load, Value] = field(default_factory=dict)
+    _stored: dict[tuple[Load, int], Value] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.names.add(self.variable)
 
     def define(self, var: Var, value: Expr) -> None:
         """Introduce a variable of the inner loop."""
-        if depends(value, frozenset(self.names)):
+        if depends(value, self.names):
             for number in range(len(self.masks)):
                 self._vectors[var.name, number] = self.value(value, number)
             self.names.add(var.name)
         else:
             self.expressions.values[var.name] = self.value(value, 0)
 
+    def store(self, stmt: Store) -> None:
+        """Store neighboring elements, one for each pass; loads of them give what was stored."""
+        element = Load(stmt.memref, stmt.indices)
+        for number in range(len(self.masks)):
+            value = self.vector(stmt.value, number)
+            self.store_at(*self._place(element), number, value)
+            self._stored[element, number] = value
+
     def value(self, expr: Expr, number: int, flags: str = "") -> Value:
         """Return the value of ``expr`` in the vector ``number`` of the strip."""
-        if not depends(expr, frozenset(self.names)):
+        if not depends(expr, self.names):
             if expr not in self._scalars:
                 self._scalars[expr] = self.expressions.value(expr, flags)
             return self._scalars[expr]
@@ -109,11 +120,34 @@ class Strip:
         return b.op("add", start, iota(self.lanes))
 
     def _load(self, expr: Load, number: int) -> Value:
+        if (expr, number) in self._stored:
+            return self._stored[expr, number]
+        if not is_row(expr, self.variable, self.names):
+            return self._gather(expr, number)
+        return self.load_at(*self._place(expr), number)
+
+    def _place(self, expr: Load) -> tuple[Array, Value]:
+        """Return an array, and the address of the element of the first pass."""
+        array = self.expressions.arrays[expr.memref.name]
         if expr not in self._places:
-            array = self.expressions.arrays[expr.memref.name]
             self.expressions.values[self.variable] = self.base
             self._places[expr] = self.expressions.place(array, expr.indices)
-        return self.load_at(self.expressions.arrays[expr.memref.name], self._places[expr], number)
+        return array, self._places[expr]
+
+    def _gather(self, expr: Load, number: int) -> Value:
+        """Return elements that lie at a place of its own each."""
+        b = self.expressions.builder
+        array = self.expressions.arrays[expr.memref.name]
+        indices = [self.value(index, number) for index in expr.indices]
+        where = address(b, array, indices)
+        kind = vector_of(in_memory(array.memref.dtype), self.lanes)
+        callee = self.expressions.functions.intrinsic(
+            f"llvm.masked.gather.{_suffix(kind)}.v{self.lanes}p0",
+            *(kind, where.type, "i32", vector_of("i1", self.lanes), kind),
+        )
+        mask = self.masks[number] or Value(vector_of("i1", self.lanes), "splat (i1 true)")
+        zero = Value(kind, "zeroinitializer")
+        return b.call(callee, [where, integer(array.align, "i32"), mask, zero])
 
     def load_at(self, array: Array, first: Value, number: int) -> Value:
         """Return a vector of neighboring elements, ``number`` vectors behind ``first``."""

@@ -21,7 +21,7 @@ from sparsejit.backends.llvm._direct import Direct, direct_call
 from sparsejit.backends.llvm._expand import Expanded, expand
 from sparsejit.backends.llvm._lowerings import lower
 from sparsejit.backends.llvm._module import Emitted, emit_module
-from sparsejit.backends.llvm._options import CodeOptions
+from sparsejit.backends.llvm._options import CodeOptions, Host
 from sparsejit.backends.llvm._pool import has_threads
 from sparsejit.backends.llvm._user_calls import FIRST_STATUS
 from sparsejit.ir.facts import Fact
@@ -52,6 +52,7 @@ class LlvmBackend:
 
     ``reassociate`` allows sums and products over loops in another order, and contraction; nan and
     inf keep their meaning in any case. ``without`` names lowerings to leave out, of ``LOWERINGS``.
+    ``host`` is the processor to compile for, by default that of this machine.
 
     >>> LlvmBackend().name
     'llvm'
@@ -59,6 +60,7 @@ class LlvmBackend:
 
     reassociate: bool = True
     without: frozenset[str] = frozenset()
+    host: Host | None = None
 
     @property
     def name(self) -> str:
@@ -89,7 +91,7 @@ class LlvmBackend:
     @property
     def _options(self) -> CodeOptions:
         without = self.without if has_threads() else self.without | {"threads"}
-        return CodeOptions(self.reassociate, without=without)
+        return CodeOptions(self.reassociate, self.host or Host(), without)
 
     def load(self, source: KernelSource, *, cache: bool = True) -> Kernel:
         """Return the kernel of ``source``; it is compiled when arrays of new strides first come.
@@ -100,7 +102,7 @@ class LlvmBackend:
 
     def load_kernel(self, source: KernelSource, *, cache: bool = True) -> LlvmKernel:
         """Return what ``load`` does, with the counts of its cache."""
-        return LlvmKernel(source.func, self._options, cache=cache)
+        return LlvmKernel(source.func, self._options, self.host, cache=cache)
 
 
 class LlvmKernel:
@@ -114,6 +116,7 @@ class LlvmKernel:
         "_entries",
         "_expanded",
         "_functions",
+        "_host",
         "_lock",
         "_options",
         "_pack",
@@ -123,14 +126,17 @@ class LlvmKernel:
         "_unpack",
     )
 
-    def __init__(self, func: LoopFunc, options: CodeOptions, *, cache: bool) -> None:
-        self._described = repr((func.params, func.body, func.results, options))
+    def __init__(
+        self, func: LoopFunc, options: CodeOptions, host: Host | None, *, cache: bool
+    ) -> None:
+        self._described = repr((func.params, func.body, func.results, options, host))
         self._expanded: Expanded = expand(lower(func, options))
         self._arguments = Arguments(func)
         self._functions = called_by_loops(self._expanded.func.body)
         has_status = self._expanded.status is not None or bool(self._functions)
         self._results = Results(self._expanded.func, has_status=has_status)
         self._options = options
+        self._host = host
         self._cache = cache
         packed = struct.Struct(f"={self._arguments.format}{self._results.format}")
         self._pack = packed.pack_into
@@ -171,8 +177,8 @@ class LlvmKernel:
     def _load(self, layouts: tuple[Layout, ...]) -> tuple[Entry, Any]:
         from sparsejit.backends.llvm._engine import load_module
 
-        def emit(vector_bits: int) -> Emitted:
-            options = replace(self._options, vector_bits=vector_bits)
+        def emit(host: Host) -> Emitted:
+            options = replace(self._options, host=self._host or host)
             return emit_module(self._expanded, layouts, _ENTRY, options)
 
         described = (self._described, "".join(layout.value for layout in layouts))
