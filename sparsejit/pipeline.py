@@ -6,7 +6,7 @@ In: a traced ``TensorFunc``. Out: a ``LoopFunc`` for a backend. What runs is dat
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,6 +14,7 @@ from sparsejit.ir.contraction_order import ContractionOrder
 from sparsejit.ir.loop_printing import print_loops
 from sparsejit.ir.loops import LoopFunc
 from sparsejit.ir.printing import print_tensor
+from sparsejit.ir.stored_facts import RowLengths
 from sparsejit.ir.tensor import TensorFunc
 from sparsejit.ir.verify import verify_tensor
 from sparsejit.ir.verify_loops import verify_loops
@@ -34,6 +35,8 @@ from sparsejit.sparsify_and_bufferize import sparsify_and_bufferize
 __all__ = ["Observe", "Pipeline", "StageOptions", "default_pipeline"]
 
 Observe = Callable[[str, str], None]
+OutlinePass = Callable[..., LoopFunc]
+"""``outline_kernels``, with its options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,8 @@ class Pipeline:
     tensor_passes: tuple[tuple[str, TensorPass], ...]
     stage_options: StageOptions
     loop_passes: tuple[tuple[str, LoopPass], ...]
+    outline: OutlinePass | None = None
+    """For a device: what makes kernels of the work on arrays, behind all other passes."""
 
     def prepare(self, func: TensorFunc, observe: Observe | None = None) -> TensorFunc:
         """Return ``func`` after the tensor passes, each verified.
@@ -67,12 +72,17 @@ class Pipeline:
         loops = sparsify_and_bufferize(func, self.stage_options, observe)
         if observe is not None:
             observe("loops", print_loops(loops))
-        for name, loop_pass in self.loop_passes:
+        for name, loop_pass in self._all_loop_passes():
             loops = loop_pass(loops)
             verify_loops(loops, after=name)
             if observe is not None:
                 observe(f"loops:{name}", print_loops(loops))
         return loops
+
+    def _all_loop_passes(self) -> Iterator[tuple[str, LoopPass]]:
+        yield from self.loop_passes
+        if self.outline is not None:
+            yield "outline-kernels", self.outline
 
     def run(self, func: TensorFunc, observe: Observe | None = None) -> LoopFunc:
         """Return the loops of a traced function.
@@ -91,6 +101,15 @@ class Pipeline:
     def with_contractions(self, orders: tuple[ContractionOrder, ...]) -> Pipeline:
         """Return the pipeline that computes chains of products in these orders."""
         return replace(self, stage_options=replace(self.stage_options, contractions=orders))
+
+    def with_stored(self, rows: tuple[RowLengths | None, ...], full: frozenset[str]) -> Pipeline:
+        """Return the pipeline for what is known of stored operands.
+
+        ``rows`` is for ``outline_kernels``, ``full`` names the parameters with full batches.
+        """
+        options = replace(self.stage_options, full_batches=full)
+        outline = None if self.outline is None else partial(self.outline, rows=rows)
+        return replace(self, stage_options=options, outline=outline)
 
 
 def default_pipeline(
@@ -116,10 +135,9 @@ def default_pipeline(
         loop_passes.append(("keep-parallel", chosen))
     if ordered_reductions:
         loop_passes.append(("order-reductions", order_reductions))
-    if for_device:
-        outline = partial(outline_kernels, ordered=ordered_reductions)
-        loop_passes.append(("outline-kernels", outline))
     options = stage_options or StageOptions()
-    if for_device:
-        options = replace(options, placing="sorted")
-    return Pipeline((("canonicalize", canonicalize),), options, tuple(loop_passes))
+    if not for_device:
+        return Pipeline((("canonicalize", canonicalize),), options, tuple(loop_passes))
+    options = replace(options, placing="sorted")
+    outline = partial(outline_kernels, ordered=ordered_reductions)
+    return Pipeline((("canonicalize", canonicalize),), options, tuple(loop_passes), outline)

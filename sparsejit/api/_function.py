@@ -196,7 +196,7 @@ class CompiledFunction:
         operands, objects, names = with_constants(call, program, self.options.check)
         for limit in program.ranges:
             limit.check(objects[limit.number])
-        variant = program.variant(numbers, operands)
+        variant = program.variant(numbers, operands, self.options.check)
         compiled = program.compiled.get(variant)
         was_hit = is_known and compiled is not None
         if compiled is None:
@@ -295,7 +295,7 @@ class CompiledFunction:
     def _lowered(self, call: Call, receiver: object) -> Lowered:
         target, program, numbers, _ = self._placed(call, receiver, is_run=False)
         operands, _, names = with_constants(call, program, self.options.check)
-        variant = program.variant(numbers, operands)
+        variant = program.variant(numbers, operands, self.options.check)
         notes = tuple(map(OperandNote.of, names, operands))
         caller = self if receiver is None else BoundMethod(self, receiver)
         flat = program.arguments(numbers, operands)

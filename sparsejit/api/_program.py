@@ -23,9 +23,10 @@ from sparsejit.errors import SparseJitError, UnsupportedError
 from sparsejit.ir.contraction_order import ContractionOrder
 from sparsejit.ir.facts import FactKind
 from sparsejit.ir.loops import LoopFunc, ParamResult
+from sparsejit.ir.stored_facts import RowLengths
 from sparsejit.ir.tensor import TensorFunc
 from sparsejit.pipeline import Observe, Pipeline
-from sparsejit.tensors import Operand
+from sparsejit.tensors import Check, Operand, stored_facts
 from sparsejit.trace import Traced
 
 __all__ = ["Compiled", "Program", "Variant", "make_program"]
@@ -35,11 +36,15 @@ __all__ = ["Compiled", "Program", "Variant", "make_program"]
 class Variant:
     """Which kernel of a program a call takes, by its numbers.
 
-    ``width`` is that of the results' indices, ``contractions`` are the orders of products.
+    ``width`` is that of the results' indices, ``contractions`` are the orders of products. On a
+    device kernels depend on how long the ``rows`` are by each array, and on which parameters have
+    ``full_batches``.
     """
 
     width: int
     contractions: tuple[ContractionOrder, ...] = ()
+    rows: tuple[RowLengths | None, ...] = ()
+    full_batches: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,8 +80,13 @@ class Program:
     constant_shapes: tuple[tuple[int, ...], ...] = ()
     compiled: dict[Variant, Compiled] = field(default_factory=dict)
 
-    def variant(self, numbers: Sequence[int], operands: Sequence[Operand]) -> Variant:
-        """Return the index width for the results of a call, and the orders of its products."""
+    def variant(
+        self, numbers: Sequence[int], operands: Sequence[Operand], check: Check = "once"
+    ) -> Variant:
+        """Return the index width for the results of a call, the orders of its products, and so on.
+
+        With ``check`` "always" nothing is taken for granted of stored operands seen before.
+        """
         orders: tuple[ContractionOrder, ...] = ()
         stored = [operand.values.size for operand in operands]
         if self.contractions.is_open:
@@ -87,12 +97,29 @@ class Program:
             # Another order forms other intermediates.
             if orders and width == 32 and not orders_fit(self.func, orders, numbers, stored):
                 width = 64
-        return Variant(width, orders)
+        if self.pipeline.outline is None:
+            return Variant(width, orders)
+        return Variant(width, orders, *self._stored(operands, check))
+
+    def _stored(
+        self, operands: Sequence[Operand], check: Check
+    ) -> tuple[tuple[RowLengths | None, ...], frozenset[str]]:
+        rows: list[RowLengths | None] = []
+        full: set[str] = set()
+        for param, is_scalar, operand in zip(self.func.params, self.scalars, operands, strict=True):
+            if not is_scalar:
+                facts = stored_facts(operand, may_have_changed=check == "always")
+                rows += facts.rows
+                if facts.has_full_batches:
+                    full.add(param.name)
+        return tuple(rows), frozenset(full)
 
     def lower(self, variant: Variant, observe: Observe | None = None) -> LoopFunc:
         """Return the loops for a variant."""
         pipeline = self.pipeline.with_index_width(variant.width)
-        return pipeline.with_contractions(variant.contractions).lower(self.func, observe)
+        pipeline = pipeline.with_contractions(variant.contractions)
+        pipeline = pipeline.with_stored(variant.rows, variant.full_batches)
+        return pipeline.lower(self.func, observe)
 
     def compile(self, variant: Variant, backend: Backend, options: JitOptions) -> Compiled:
         """Lower and load, and remember the kernel for this variant.

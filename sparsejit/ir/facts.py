@@ -27,6 +27,7 @@ class FactKind(Enum):
     USER_FUNCTION = "user function"
     CODE = "code"
     THREADS = "threads"
+    SCHEDULE = "schedule"
 
     def __repr__(self) -> str:
         return f"FactKind.{self.name}"

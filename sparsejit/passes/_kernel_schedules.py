@@ -7,31 +7,28 @@ argument.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sparsejit.ir.device_statements import Schedule
 from sparsejit.ir.loop_uses import is_pure, variables
-from sparsejit.ir.loop_walk import all_statements, expressions, map_body
-from sparsejit.ir.loops import Assign, Binary, For, If, Let, Stmt, Var, While
+from sparsejit.ir.loop_walk import all_expressions, all_statements, expressions, map_body
+from sparsejit.ir.loops import Assign, Binary, For, If, Let, Load, Stmt, Var, While
 from sparsejit.ir.ops import BinaryOp
+from sparsejit.ir.stored_facts import RowLengths
 from sparsejit.ir.types import DType
 
 __all__ = [
     "ChooseSchedule",
     "KernelShape",
+    "deciding_rows",
     "is_reduction_loop",
     "reductions_of",
-    "schedule_by_entries",
+    "schedule_by_rows",
     "schedule_by_structure",
     "shape_of",
     "with_shared_reductions",
 ]
-
-_ENTRIES_FOR_A_WARP = 12.0
-"""A warp a row pays from about this many entries a row; a third of its lanes have work then."""
-_SKEW = 64.0
-"""How many times the mean a row must have for the search of ``_balanced_rows`` to pay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +38,14 @@ class KernelShape:
     ``has_parallel`` says that there is a parallel loop, ``has_reduction`` one that only reduces
     into a variable, ``walks_storage`` one whose bounds are read from storage;
     ``is_balanceable`` that all it does is to reduce the stored entries of a row, in any order.
+    ``walks`` names the arrays of positions that bound its inner loops.
     """
 
     has_parallel: bool
     has_reduction: bool
     walks_storage: bool
     is_balanceable: bool = False
+    walks: tuple[str, ...] = ()
 
 
 ChooseSchedule = Callable[[KernelShape], Schedule]
@@ -64,26 +63,39 @@ def schedule_by_structure(shape: KernelShape) -> Schedule:
     return Schedule.WARP if shape.has_parallel or shape.has_reduction else Schedule.THREAD
 
 
-def schedule_by_entries(mean: float, longest: float) -> ChooseSchedule:
-    """Return the choice where it is known how many entries rows have, on average and at most.
+def schedule_by_rows(rows: Mapping[str, RowLengths]) -> ChooseSchedule:
+    """Return the choice where it is known how long the rows by some arrays of positions are.
 
     Short rows take a thread each; a row far longer than the others would keep its warp when all
     others are done, so such rows are dealt out by entries.
 
-    >>> schedule_by_entries(3.0, 5.0)(KernelShape(False, True, True))
+    >>> shape = KernelShape(False, True, True, is_balanceable=True, walks=("A_pos1",))
+    >>> schedule_by_rows({"A_pos1": RowLengths.SHORT})(shape)
     Schedule.THREAD
-    >>> schedule_by_entries(30.0, 1e6)(KernelShape(False, True, True, is_balanceable=True))
+    >>> schedule_by_rows({"A_pos1": RowLengths.UNEVEN})(shape)
     Schedule.BALANCED
     """
 
     def choose(shape: KernelShape) -> Schedule:
-        if not shape.walks_storage or shape.has_parallel:
-            return schedule_by_structure(shape)
-        if shape.is_balanceable and longest > _SKEW * max(mean, _ENTRIES_FOR_A_WARP):
-            return Schedule.BALANCED
-        return Schedule.THREAD if mean < _ENTRIES_FOR_A_WARP else schedule_by_structure(shape)
+        match deciding_rows(shape, rows):
+            case RowLengths.UNEVEN if shape.is_balanceable:
+                return Schedule.BALANCED
+            case RowLengths.SHORT:
+                return Schedule.THREAD
+            case _:
+                return schedule_by_structure(shape)
 
     return choose
+
+
+def deciding_rows(shape: KernelShape, rows: Mapping[str, RowLengths]) -> RowLengths | None:
+    """Return the lengths that the schedule depends on, None where the shape alone decides.
+
+    That is so where columns are parallel, and where an iteration walks more than one row.
+    """
+    if shape.has_parallel or len(shape.walks) != 1:
+        return None
+    return rows.get(shape.walks[0])
 
 
 def shape_of(loop: For, *, is_balanceable: bool = False) -> KernelShape:
@@ -93,11 +105,19 @@ def shape_of(loop: For, *, is_balanceable: bool = False) -> KernelShape:
     """
     together = any(isinstance(stmt, While) for stmt in all_statements(loop.body))
     inner = [stmt for stmt in all_statements(loop.body) if isinstance(stmt, For)]
+    loads = (
+        part.memref.name
+        for other in inner
+        for bound in (other.lower, other.upper)
+        for part in all_expressions(bound)
+        if isinstance(part, Load)
+    )
     return KernelShape(
         any(other.parallel and not other.reductions for other in inner),
         not together and any(is_reduction_loop(other) for other in inner),
         any(not (is_pure(other.lower) and is_pure(other.upper)) for other in inner),
         is_balanceable,
+        tuple(dict.fromkeys(loads)),
     )
 
 

@@ -59,6 +59,7 @@ from sparsejit.passes._kernel_accumulators import with_accumulators
 from sparsejit.passes._kernel_bodies import kernel_body
 from sparsejit.passes._kernel_schedules import (
     ChooseSchedule,
+    KernelShape,
     shape_of,
     with_shared_reductions,
 )
@@ -77,6 +78,7 @@ class Outliner:
         self.names = names
         self.of = of
         self.ordered = ordered
+        self.shapes: dict[str, KernelShape] = {}  # of the loops that kernels were made of
         self._choose = choose
         self._kernels = 0
 
@@ -102,13 +104,15 @@ class Outliner:
         return identity_const(op, dtype) is not None and (exact or not self.ordered)
 
     def scheduled(self, loop: For) -> tuple[Schedule, For, tuple[Memref, ...]]:
-        """Return the schedule of a parallel loop, the loop for it, and what races in it then."""
+        """Return the schedule of the next kernel's loop, the loop for it, and what races then."""
         rows = rows_of(loop)
         if rows is not None and not can_race(rows.op, rows.acc.dtype, ordered=self.ordered):
             rows = None
         if _has_room(loop):
             return Schedule.WARP, loop, ()
-        schedule = self._choose(shape_of(loop, is_balanceable=rows is not None))
+        shape = shape_of(loop, is_balanceable=rows is not None)
+        self.shapes[f"k{self._kernels}"] = shape
+        schedule = self._choose(shape)
         if schedule is not Schedule.BALANCED:
             return schedule, loop, ()
         if rows is None:

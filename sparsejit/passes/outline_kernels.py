@@ -9,32 +9,46 @@ first; ``Assemble`` and the gathering of sorted entries become scans.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sparsejit.errors import UnsupportedError
+from sparsejit.ir.device_statements import Launch, LibraryCall
+from sparsejit.ir.facts import Fact, FactKind
 from sparsejit.ir.loop_uses import roots
 from sparsejit.ir.loop_walk import all_statements, map_body, memrefs, result_memrefs
 from sparsejit.ir.loop_writing import Names
-from sparsejit.ir.loops import Assemble, LoopFunc, Stmt, View
+from sparsejit.ir.loops import Assemble, LoopFunc, Memref, Stmt, View
+from sparsejit.ir.stored_facts import RowLengths
 from sparsejit.ir.user_functions import called_by_loops
 from sparsejit.passes._device_assembly import assembled
 from sparsejit.passes._equal_runs import gather_in_parallel
 from sparsejit.passes._exact_allocations import allocate_exactly
-from sparsejit.passes._kernel_schedules import ChooseSchedule, schedule_by_structure
+from sparsejit.passes._kernel_schedules import (
+    ChooseSchedule,
+    KernelShape,
+    deciding_rows,
+    schedule_by_rows,
+)
 from sparsejit.passes._outlining import Outliner
 
 __all__ = ["outline_kernels"]
 
 
 def outline_kernels(
-    func: LoopFunc, *, ordered: bool = False, choose: ChooseSchedule = schedule_by_structure
+    func: LoopFunc,
+    *,
+    ordered: bool = False,
+    rows: Sequence[RowLengths | None] = (),
+    choose: ChooseSchedule | None = None,
 ) -> LoopFunc:
     """Return ``func`` with all work on arrays in ``Launch``.
 
     ``ordered`` keeps the order of every sum (``deterministic=True``, ``reassociate=False``): no
-    reduction of floats is split or raced. ``choose`` picks the schedule of a kernel by its shape.
-    Raises ``UnsupportedError`` for what no device can do, with the reason.
+    reduction of floats is split or raced. ``rows`` says of each array among the parameters how long
+    the rows by its positions are, if that is known; schedules depend on it, as facts say.
+    ``choose`` picks the schedule of a kernel by its shape instead. Raises ``UnsupportedError`` for
+    what no device can do, with the reason.
 
     >>> from sparsejit.ir.loop_printing import print_loops
     >>> from sparsejit.ir.scalar import Const
@@ -62,8 +76,34 @@ def outline_kernels(
     func = _without_unused_views(allocate_exactly(_assembled(func)))
     names = Names.of(func)
     func = replace(func, body=gather_in_parallel(func.body, names))
-    outliner = Outliner(names, roots(func), ordered, choose)
-    return replace(func, body=tuple(outliner.block(func.body)))
+    arrays = [param.name for param in func.params if isinstance(param, Memref)]
+    known = {
+        name: lengths for name, lengths in zip(arrays, rows, strict=False) if lengths is not None
+    }
+    outliner = Outliner(names, roots(func), ordered, choose or schedule_by_rows(known))
+    body = tuple(outliner.block(func.body))
+    return replace(func, body=body, facts=(*func.facts, *_facts(body, outliner.shapes, known)))
+
+
+def _facts(
+    body: Sequence[Stmt], shapes: Mapping[str, KernelShape], known: Mapping[str, RowLengths]
+) -> Iterator[Fact]:
+    """Yield a fact for each kernel whose schedule depends on the lengths of rows."""
+    fallback = {
+        stmt.kernel
+        for call in all_statements(body)
+        if isinstance(call, LibraryCall)
+        for stmt in all_statements(call.otherwise)
+        if isinstance(stmt, Launch)
+    }
+    for stmt in all_statements(body):
+        if not isinstance(stmt, Launch) or stmt.kernel in fallback or stmt.kernel not in shapes:
+            continue
+        shape = shapes[stmt.kernel]
+        lengths = deciding_rows(shape, known)
+        if lengths is not None:
+            text = f"{stmt.schedule.value}: rows by {shape.walks[0]} are {lengths.value}"
+            yield Fact(FactKind.SCHEDULE, stmt.kernel, text)
 
 
 def _assembled(func: LoopFunc) -> LoopFunc:

@@ -21,6 +21,8 @@ class StageOptions:
     undefined. ``memory_space``: the space of new allocations; None means that it must be inferred.
     ``index_width``: 32 or 64, for positions and coordinates whose format names no width.
     ``library_kernels`` names the kernels that may be matched (values of ``LibraryOp``).
+    ``full_batches`` names the parameters with a batch level each batch of which stores as many
+    entries as it has room for: libraries take no others.
     ``contractions`` gives the orders of chains of products, ``()`` leaves all as written, None
     chooses for typical sizes. ``fuse_generics`` groups generics under common loops (on a host: not
     where ``library_kernels`` names some that only devices have). ``placing``: entries that come
@@ -39,6 +41,7 @@ class StageOptions:
     memory_space: int | None = 0
     index_width: Literal[32, 64] = 64
     library_kernels: frozenset[str] = frozenset()
+    full_batches: frozenset[str] = frozenset()
     contractions: tuple[ContractionOrder, ...] | None = None
     fuse_generics: bool = True
     placing: Placing = "counted"

@@ -33,6 +33,7 @@ from sparsejit.tensors._storage import buffer_names as buffer_names
 from sparsejit.tensors._storage import join_buffers as join_buffers
 from sparsejit.tensors._storage import scipy_index_dtype as scipy_index_dtype
 from sparsejit.tensors._storage import split_buffers as split_buffers
+from sparsejit.tensors._stored_facts import stored_facts as stored_facts
 from sparsejit.tensors._values import ValuePlan as ValuePlan
 
 __all__ = [
@@ -61,6 +62,7 @@ __all__ = [
     "ready_of",
     "scipy_index_dtype",
     "split_buffers",
+    "stored_facts",
     "to_device",
     "trusted_tensor",
     "wrap_result",

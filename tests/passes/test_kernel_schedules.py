@@ -14,10 +14,11 @@ from sparsejit.backends.numba_cuda import kernel_codes
 from sparsejit.ir.device_statements import Launch, Schedule
 from sparsejit.ir.loop_walk import all_statements
 from sparsejit.ir.loops import For, LoopFunc
+from sparsejit.ir.stored_facts import RowLengths, lengths_of
 from sparsejit.passes._kernel_schedules import (
     ChooseSchedule,
     KernelShape,
-    schedule_by_entries,
+    schedule_by_rows,
     schedule_by_structure,
     shape_of,
 )
@@ -40,8 +41,8 @@ def schedules(name: str, choose: ChooseSchedule, *, ordered: bool = False) -> li
 @pytest.mark.parametrize(
     ("name", "shape"),
     [
-        ("spmv_csr", KernelShape(False, True, True)),
-        ("spmm_csr", KernelShape(True, False, True)),
+        ("spmv_csr", KernelShape(False, True, True, walks=("A_pos1",))),
+        ("spmm_csr", KernelShape(True, False, True, walks=("A_pos1",))),
         ("half_sum", KernelShape(False, False, False)),
     ],
 )
@@ -54,14 +55,19 @@ def test_shapes(name: str, shape: KernelShape) -> None:
 T, W, B = Schedule.THREAD, Schedule.WARP, Schedule.BALANCED
 
 
+def by_rows(**rows: RowLengths) -> ChooseSchedule:
+    return schedule_by_rows(rows)
+
+
 @pytest.mark.parametrize(
     ("name", "choose", "expected"),
     [
         ("spmv_csr", schedule_by_structure, [T, W]),
-        ("spmv_csr", schedule_by_entries(2.0, 9.0), [T, T]),
-        ("spmv_csr", schedule_by_entries(90.0, 99.0), [T, W]),
-        ("spmv_csr", schedule_by_entries(9.0, 1e5), [T, B]),
-        ("spmm_csr", schedule_by_entries(9.0, 1e5), [W, W]),  # not by entries: rows of results
+        ("spmv_csr", by_rows(A_pos1=lengths_of(2.0, 9.0)), [T, T]),
+        ("spmv_csr", by_rows(A_pos1=lengths_of(90.0, 99.0)), [T, W]),
+        ("spmv_csr", by_rows(A_pos1=lengths_of(9.0, 1e5)), [T, B]),
+        ("spmv_csr", by_rows(B_pos1=lengths_of(9.0, 1e5)), [T, W]),  # nothing known of A
+        ("spmm_csr", by_rows(A_pos1=lengths_of(9.0, 1e5)), [W, W]),  # rows of results
         ("mttkrp", schedule_by_structure, [W, W]),
     ],
 )
