@@ -97,8 +97,10 @@ class SparseMatrix:
     """A sparse operand of a library call.
 
     ``extents`` are those of the stored matrix, rows and columns, behind an extent of the batch if
-    there is one. ``buffers`` are its memrefs in storage order, values last. ``block`` is the block
-    of BSR. The operand is the transpose of what is stored where ``is_transposed``.
+    there is one: then positions and coordinates have a row for each matrix, and the values of one
+    lie behind those of the other. ``buffers`` are its memrefs in storage order, values last.
+    ``block`` is the block of BSR. The operand is the transpose of what is stored where
+    ``is_transposed``.
     """
 
     layout: SparseLayout
@@ -112,12 +114,13 @@ class SparseMatrix:
 class DenseMatrix:
     """A dense operand of a library call: a vector, a matrix, or a batch of one of them.
 
-    The operand is the transpose of ``memref`` (of its last two dimensions) where
-    ``is_transposed``.
+    ``batch`` is the axis of ``memref`` that counts the batch; the others are those of the vector or
+    matrix. The operand is the transpose of that matrix where ``is_transposed``.
     """
 
     memref: Memref
     is_transposed: bool = False
+    batch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,9 @@ class LibraryCall:
     """``output = alpha * inputs + beta * output`` by a library, where it takes the call.
 
     What it computes is what ``otherwise`` computes; that is what runs where there is no library or
-    where it refuses the call. ``alpha`` and ``beta`` have the dtype that is computed in.
+    where it refuses the call. ``alpha`` and ``beta`` have the dtype that is computed in. With a
+    batch the output has one, and each input that has none is the same for all of it; a vector of a
+    batch counts as a matrix of one column.
     ``targets`` are the memrefs that the call introduces (the arrays of a sparse result):
     ``otherwise`` introduces them too, and they are known behind the call.
     """
@@ -137,3 +142,8 @@ class LibraryCall:
     beta: Expr
     otherwise: tuple[Stmt, ...]
     targets: tuple[Memref, ...] = ()
+
+    @property
+    def is_batched(self) -> bool:
+        """Whether the call computes a batch."""
+        return isinstance(self.output, DenseMatrix) and self.output.batch is not None

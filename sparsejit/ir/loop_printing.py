@@ -76,7 +76,7 @@ from sparsejit.ir.printing import (
 )
 from sparsejit.ir.types import INDEX, DType
 
-__all__ = ["memref_text", "print_body", "print_expr", "print_loops"]
+__all__ = ["library_text", "memref_text", "print_body", "print_expr", "print_loops"]
 
 
 def _dtype(dtype: DType) -> str:
@@ -242,16 +242,22 @@ def _for_head(stmt: For) -> str:
 
 
 def _library_head(stmt: LibraryCall) -> str:
+    return f"library {library_text(stmt)}"
+
+
+def library_text(stmt: LibraryCall) -> str:
+    """Return what a library call computes, from what."""
     inputs = ", ".join(map(_library_operand, stmt.inputs))
     scale = f"alpha {print_expr(stmt.alpha)} beta {print_expr(stmt.beta)}"
-    return f"library {stmt.op.value} {_library_operand(stmt.output)} from {inputs} {scale}"
+    return f"{stmt.op.value} {_library_operand(stmt.output)} from {inputs} {scale}"
 
 
 def _library_operand(operand: SparseMatrix | DenseMatrix) -> str:
     turned = ".T" if operand.is_transposed else ""
     match operand:
-        case DenseMatrix(memref):
-            return f"{memref.name}{turned}"
+        case DenseMatrix(memref, _, batch):
+            each = "" if batch is None else f"(batch {batch})"
+            return f"{memref.name}{turned}{each}"
         case SparseMatrix(layout, extents, buffers, block):
             size = f"({block[0]}, {block[1]})" if block != (1, 1) else ""
             arrays = ", ".join(buffer.name for buffer in buffers)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sparsejit.ir.device_code import LibraryCode
-from sparsejit.ir.device_statements import DenseMatrix, SparseMatrix
-from sparsejit.ir.loop_printing import memref_text, print_expr
+from sparsejit.ir.loop_printing import library_text, memref_text, print_expr
 from sparsejit.ir.loops import Expr
 from sparsejit.ir.printing import const_text
 from sparsejit.ir.types import INDEX
@@ -91,7 +89,9 @@ def _block(steps: Sequence[Step], plan: LaunchPlan) -> list[str]:
                     lines.pop()
                     lines += _braces("} else", orelse, plan)
             case Library(call, inner, otherwise):
-                lines += _braces(f"library {call} = {_call(plan.calls[call])}", inner, plan)
+                lines += _braces(
+                    f"library {call} = {library_text(plan.calls[call].call)}", inner, plan
+                )
                 lines.pop()
                 lines += _braces("} where refused", otherwise, plan)
             case _:
@@ -101,21 +101,6 @@ def _block(steps: Sequence[Step], plan: LaunchPlan) -> list[str]:
 
 def _braces(head: str, steps: Sequence[Step], plan: LaunchPlan) -> list[str]:
     return [f"{head} {{", *("  " + line for line in _block(steps, plan)), "}"]
-
-
-def _call(code: LibraryCode) -> str:
-    call = code.call
-    inputs = ", ".join(map(_operand, call.inputs))
-    scale = f"alpha {print_expr(call.alpha)} beta {print_expr(call.beta)}"
-    return f"{call.op.value} {_operand(call.output)} from {inputs} {scale}"
-
-
-def _operand(operand: SparseMatrix | DenseMatrix) -> str:
-    turned = ".T" if operand.is_transposed else ""
-    if isinstance(operand, DenseMatrix):
-        return f"{operand.memref.name}{turned}"
-    arrays = ", ".join(buffer.name for buffer in operand.buffers)
-    return f"{operand.layout.value}{_list(operand.extents)}({arrays}){turned}"
 
 
 def _list(exprs: Sequence[Expr]) -> str:

@@ -40,6 +40,13 @@ class InsertedCopy:
     copied: str | None
     reason: str
 
+    @property
+    def text(self) -> str:
+        """What is copied, and why."""
+        copied = self.copied
+        what = f"a copy of %{copied}" if copied is not None else "a new buffer without a copy"
+        return f"{what}: {self.reason}"
+
 
 @dataclass(frozen=True, slots=True)
 class OwnedBuffer:

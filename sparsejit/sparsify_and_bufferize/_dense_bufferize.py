@@ -39,11 +39,13 @@ from sparsejit.sparsify_and_bufferize._entry_moves import Arrangement
 from sparsejit.sparsify_and_bufferize._fusion import Nest, fuse_generics, nests_of
 from sparsejit.sparsify_and_bufferize._library_calls import (
     library_call,
+    overwritten_zeros,
     scaled_values,
     structure_copy,
     update_of_sampled,
 )
-from sparsejit.sparsify_and_bufferize._library_kernels import Match, Mismatch, match_library_kernel
+from sparsejit.sparsify_and_bufferize._library_kernels import match_library_kernel
+from sparsejit.sparsify_and_bufferize._library_match import Match, Mismatch
 from sparsejit.sparsify_and_bufferize._options import StageOptions
 from sparsejit.sparsify_and_bufferize._rearranging import rearrange
 from sparsejit.sparsify_and_bufferize._sparsify import sparsify
@@ -79,6 +81,8 @@ class _Bufferizer:
         self._copied: dict[str, SparseBuffer] = {}  # what a copy of a sparse value was made of
         self._nests: dict[str, Nest] = {}  # by the variable of an outermost loop
         self._facts: list[Fact] = []
+        self._zeros: dict[str, Stmts] = {}  # of results that a library overwrites
+        self._overwritten = overwritten_zeros(inserted.ops, inserted.results, options)
         assigned = {value.name for value in inserted.assigned}
         params: list[loops.Memref | loops.Var] = [
             loops.Var(name, INDEX) for name in inserted.symbols[: inserted.num_extents]
@@ -98,10 +102,7 @@ class _Bufferizer:
             body += self._finish(value)
             results.append(self._result(value))
         body += self._frees(self._inserted.ops)
-        copies = [
-            Fact(FactKind.COPY, copy.value, _copy_text(copy.copied, copy.reason))
-            for copy in self._inserted.copies
-        ]
+        copies = [Fact(FactKind.COPY, copy.value, copy.text) for copy in self._inserted.copies]
         facts = (*self._facts, *copies)
         func = loops.LoopFunc(self._inserted.name, self._params, tuple(body), tuple(results), facts)
         return fuse_generics(func, self._nests, self._options, self._observe)
@@ -198,6 +199,9 @@ class _Bufferizer:
                 assert_never(op)
 
     def _generic(self, op: tensor.Generic) -> Stmts:
+        if op.result.name in self._overwritten:
+            self._zeros[op.result.name] = self._loops(op)
+            return ()
         found = match_library_kernel(op, self._options)
         match found:
             case Mismatch(reason):
@@ -215,9 +219,10 @@ class _Bufferizer:
         if match.sample is not None and match.sample < len(op.inputs):
             return self._sampled_product(op, match)
         inputs = tuple(self._buffers[value.name] for value in op.inputs)
+        zeros = self._zeros.pop(op.init.name, ())
         otherwise = self._loops(op)
         buffers = (*inputs, self._buffers[op.result.name])
-        return (library_call(match, op, buffers, self._symbols, otherwise),)
+        return (library_call(match, op, buffers, self._symbols, otherwise, zeros),)
 
     def _sampled_product(self, op: tensor.Generic, match: Match) -> Stmts:
         """A new result: its structure is copied, then the library adds onto its zeros."""
@@ -423,8 +428,3 @@ class _Bufferizer:
                 self._buffers[root] = storage
                 made += [loops.Alloc(m, (ix.index(0),) * m.rank) for m in storage.flat]
         return tuple(made)
-
-
-def _copy_text(copied: str | None, reason: str) -> str:
-    what = f"a copy of %{copied}" if copied is not None else "a new buffer without a copy"
-    return f"{what}: {reason}"

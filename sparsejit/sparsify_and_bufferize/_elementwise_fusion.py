@@ -14,7 +14,8 @@ from sparsejit.ir.facts import Fact, FactKind
 from sparsejit.ir.scalar import Arg, Nothing, ScalarExpr, Stored, args_of, map_leaves
 from sparsejit.ir.simplify import Missing, simplify_absence
 from sparsejit.ir.tensor import Empty, Generic, Op, TensorFunc, Value
-from sparsejit.sparsify_and_bufferize._library_kernels import Match, match_library_kernel
+from sparsejit.sparsify_and_bufferize._library_kernels import match_library_kernel
+from sparsejit.sparsify_and_bufferize._library_match import Match
 from sparsejit.sparsify_and_bufferize._options import StageOptions
 from sparsejit.sparsify_and_bufferize._rewriting import (
     Rewritten,

@@ -2,12 +2,15 @@
 
 In: the match, the operation, its buffers, and the loops that compute it. Out: statements. A new
 result of a sampled product first gets the structure of its sample, which the library does not make:
-from then on the product is an update of that result.
+from then on the product is an update of that result. A new result of a product with a dense matrix
+is not filled with zeros first: the library overwrites it, and only the loops that stand for the
+call begin with the zeros.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import reduce
 
@@ -16,9 +19,10 @@ from sparsejit.ir.device_statements import DenseMatrix, LibraryCall, LibraryOp, 
 from sparsejit.ir.fold import constant
 from sparsejit.ir.loop_writing import Names
 from sparsejit.ir.ops import BinaryOp
-from sparsejit.ir.scalar import Arg, Binary, ScalarExpr, Select, Stored
-from sparsejit.ir.tensor import Generic
+from sparsejit.ir.scalar import Arg, Binary, Const, ScalarExpr, Select, Stored
+from sparsejit.ir.tensor import Generic, Op, Value
 from sparsejit.ir.types import INDEX, DType
+from sparsejit.ir.walk import all_ops, blocks_of, operands_of, yields_of
 from sparsejit.sparsify_and_bufferize import _index as ix
 from sparsejit.sparsify_and_bufferize._buffers import (
     Buffer,
@@ -26,12 +30,23 @@ from sparsejit.sparsify_and_bufferize._buffers import (
     ScalarBuffer,
     SparseBuffer,
 )
-from sparsejit.sparsify_and_bufferize._library_kernels import Match, Role
+from sparsejit.sparsify_and_bufferize._library_kernels import match_library_kernel
+from sparsejit.sparsify_and_bufferize._library_match import Match, Role
+from sparsejit.sparsify_and_bufferize._options import StageOptions
 from sparsejit.sparsify_and_bufferize._scalar_lowering import lower_scalar
 
-__all__ = ["library_call", "scaled_values", "structure_copy", "update_of_sampled"]
+__all__ = [
+    "library_call",
+    "overwritten_zeros",
+    "scaled_values",
+    "structure_copy",
+    "update_of_sampled",
+]
 
 Stmts = tuple[loops.Stmt, ...]
+
+_OVERWRITING = (LibraryOp.SPMV, LibraryOp.SPMM)
+"""What the library computes without reading the result where ``beta`` is 0."""
 
 
 def library_call(
@@ -40,8 +55,12 @@ def library_call(
     buffers: tuple[Buffer, ...],
     symbols: Mapping[int, loops.Expr],
     otherwise: Stmts,
+    zeros: Stmts = (),
 ) -> LibraryCall:
-    """Return the call; ``buffers`` are those of the inputs and, last, of the result."""
+    """Return the call; ``buffers`` are those of the inputs and, last, of the result.
+
+    ``zeros`` fill the result in front of the loops ``otherwise``; the library overwrites it then.
+    """
     dtype = op.init.type.dtype.compute
 
     def operand(role: Role) -> SparseMatrix | DenseMatrix:
@@ -55,8 +74,8 @@ def library_call(
         tuple(map(operand, match.inputs)),
         output,
         alphas[0],
-        alphas[1] if match.op is LibraryOp.SPADD else _number(0 if is_new else 1, dtype),
-        otherwise,
+        alphas[1] if match.op is LibraryOp.SPADD else _number(0 if is_new or zeros else 1, dtype),
+        (*zeros, *otherwise),
         result.flat if is_new and isinstance(result, SparseBuffer) else (),
     )
 
@@ -66,10 +85,12 @@ def _operand(
 ) -> SparseMatrix | DenseMatrix:
     if role.storage is None:
         assert isinstance(buffer, DenseBuffer)
-        return DenseMatrix(buffer.memref, role.is_transposed)
+        return DenseMatrix(buffer.memref, role.is_transposed, role.batch)
     assert isinstance(buffer, SparseBuffer)
     shape = (*op.inputs, op.init)[role.number].type.shape
     axes = role.storage.rows, role.storage.columns
+    if role.batch is not None:
+        axes = role.batch, *axes
     extents = tuple(ix.lower_affine(shape[axis], symbols) for axis in axes)
     storage = role.storage
     return SparseMatrix(storage.layout, extents, buffer.flat, storage.block, role.is_transposed)
@@ -98,6 +119,51 @@ def _product(
 
     product = reduce(lambda lhs, rhs: Binary(BinaryOp.MUL, lhs, rhs), factors)
     return lower_scalar(product, dtypes, element, lambda loop: ix.index(0))
+
+
+# ------------------------------------------------------------ results that are overwritten
+
+
+def overwritten_zeros(
+    ops: tuple[Op, ...], results: Iterable[Value], options: StageOptions
+) -> frozenset[str]:
+    """Return the values that are zeros for nothing but to be the start of a library's product.
+
+    Nobody else reads them, and the product is in the block that fills them: it may as well
+    overwrite what is there.
+    """
+    users = Counter(
+        value.name for op in all_ops(ops) for value in (*operands_of(op), *yields_of(op))
+    )
+    users.update(value.name for value in results)
+    found: set[str] = set()
+    for block in _blocks(ops):
+        zeros = {op.result.name for op in block if isinstance(op, Generic) and _fills_with_zero(op)}
+        for op in block:
+            if isinstance(op, Generic) and op.init.name in zeros and users[op.init.name] == 1:
+                match = match_library_kernel(op, options)
+                if isinstance(match, Match) and match.op in _OVERWRITING:
+                    found.add(op.init.name)
+    return frozenset(found)
+
+
+def _blocks(ops: tuple[Op, ...]) -> Iterator[tuple[Op, ...]]:
+    yield ops
+    for op in ops:
+        for block in blocks_of(op):
+            yield from _blocks(block.ops)
+
+
+def _fills_with_zero(op: Generic) -> bool:
+    """Whether ``op`` makes every element of a dense value 0."""
+    is_zero = isinstance(op.body, Const) and op.body.value == 0
+    (written,) = op.indexing_maps[len(op.inputs) :]
+    return (
+        is_zero
+        and op.result.type.is_dense
+        and written.is_projected_permutation
+        and len(written.results) == len(op.iterator_types)
+    )
 
 
 # ------------------------------------------------------------ sampled products

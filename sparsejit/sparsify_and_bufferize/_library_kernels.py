@@ -8,7 +8,7 @@ library that turns out, when a call is planned, not to take it leaves the genera
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sparsejit.affine import Dim
 from sparsejit.ir.device_statements import LibraryOp, SparseLayout
@@ -17,70 +17,12 @@ from sparsejit.ir.ops import BinaryOp, UnaryOp
 from sparsejit.ir.scalar import Arg, Binary, Const, ScalarExpr, Select, Stored, Unary
 from sparsejit.ir.tensor import Generic, Value
 from sparsejit.ir.types import DType, IteratorType
-from sparsejit.sparsify_and_bufferize._library_operands import Storage, index_problem, storage_of
+from sparsejit.sparsify_and_bufferize._library_limits import why_not_taken
+from sparsejit.sparsify_and_bufferize._library_match import Match, Mismatch, Role
+from sparsejit.sparsify_and_bufferize._library_operands import storage_of
 from sparsejit.sparsify_and_bufferize._options import StageOptions
 
-__all__ = ["Match", "Mismatch", "Role", "match_library_kernel"]
-
-_FLOATS = (DType.FLOAT32, DType.FLOAT64, DType.COMPLEX64, DType.COMPLEX128)
-_HALVES = (DType.FLOAT16, DType.BFLOAT16)
-_DTYPES = {
-    LibraryOp.SPMV: (*_FLOATS, *_HALVES),
-    LibraryOp.SPMM: (*_FLOATS, *_HALVES),
-    LibraryOp.SDDMM: _FLOATS,
-    LibraryOp.SPGEMM: _FLOATS,
-    LibraryOp.SPADD: _FLOATS,
-    LibraryOp.NM_SPMM: _HALVES,
-    LibraryOp.GEMM: (DType.FLOAT32, DType.FLOAT64),
-}
-_LAYOUTS = {
-    LibraryOp.SPMV: (SparseLayout.CSR, SparseLayout.CSC, SparseLayout.COO, SparseLayout.BSR),
-    LibraryOp.SPMM: (SparseLayout.CSR, SparseLayout.CSC, SparseLayout.COO, SparseLayout.BSR),
-    LibraryOp.SDDMM: (SparseLayout.CSR, SparseLayout.CSC),
-    LibraryOp.SPGEMM: (SparseLayout.CSR, SparseLayout.CSC),
-    LibraryOp.SPADD: (SparseLayout.CSR, SparseLayout.CSC),
-    LibraryOp.NM_SPMM: (SparseLayout.NM,),
-    LibraryOp.GEMM: (),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Mismatch:
-    """Why an operation is lowered to generated loops rather than to a library call."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Role:
-    """An operand of a match: operand ``number`` of the ``Generic``, the destination's is last.
-
-    ``loops`` are the loops over its rows and columns (over its elements, of a vector) as the
-    library is to see it; the operand of the call is the transpose of the tensor where
-    ``is_transposed``. ``storage`` is that of a sparse one.
-    """
-
-    number: int
-    loops: tuple[int, ...]
-    is_transposed: bool = False
-    storage: Storage | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """``output += alpha * inputs``, in the library's order of operands.
-
-    ``alpha`` has one tuple of factors for each product: constants, and ``Arg`` of operands of rank
-    0. ``sample`` is the operand whose pattern a sampled product takes (the destination itself in
-    an update); its values scale the result where ``is_scaled``.
-    """
-
-    op: LibraryOp
-    inputs: tuple[Role, ...]
-    output: Role
-    alpha: tuple[tuple[ScalarExpr, ...], ...] = ((),)
-    sample: int | None = None
-    is_scaled: bool = False
+__all__ = ["match_library_kernel"]
 
 
 class _NoMatchError(Exception):
@@ -93,8 +35,10 @@ def match_library_kernel(op: Generic, options: StageOptions) -> Match | Mismatch
         return Mismatch("the target offers no library kernels")
     try:
         match = _match(op)
-        _check_operands(match, op, options)
-    except _NoMatchError as problem:
+    except _NoMatchError as error:
+        return Mismatch(f"no library kernel: {error}")
+    problem = why_not_taken(match, op, options)
+    if problem is not None:
         return Mismatch(f"no library kernel: {problem}")
     if match.op.value not in options.library_kernels:
         return Mismatch(f"the target has no library for {match.op.value}")
@@ -113,7 +57,7 @@ def _match(op: Generic) -> Match:
     parallel = op.iterator_types.count(IteratorType.PARALLEL)
     reductions = op.iterator_types.count(IteratorType.REDUCTION)
     match (parallel, reductions):
-        case (1, 1) | (2, 1):
+        case (1, 1) | (2, 1) | (3, 1):
             return _product(op)
         case (2, 0):
             return _sum(op)
@@ -205,19 +149,23 @@ def _reduction(op: Generic) -> int:
     return op.iterator_types.index(IteratorType.REDUCTION)
 
 
-def _role(op: Generic, number: int, wanted: tuple[int, ...]) -> Role:
-    """Return the operand as a vector or matrix over the loops ``wanted``."""
+def _role(op: Generic, number: int, wanted: tuple[int, ...], batch: int | None = None) -> Role:
+    """Return the operand as a vector or matrix over the loops ``wanted``, for each of ``batch``."""
     found = _loops(op, number)
-    if set(found) != set(wanted):
+    rest = tuple(loop for loop in found if loop != batch)
+    if set(rest) != set(wanted):
         raise _NoMatchError("its operands do not have the dimensions of a product")
+    axis = found.index(batch) if batch in found else None
     tensor = _value(op, number).type
     if tensor.is_dense:
-        return Role(number, wanted, found != wanted)
+        return Role(number, wanted, rest != wanted, batch=axis)
     storage = storage_of(tensor)
     if isinstance(storage, str):
         raise _NoMatchError(storage)
+    if storage.batch != axis:
+        raise _NoMatchError("the batch of its sparse factor is no batch of the result")
     rows, columns = found[storage.rows], found[storage.columns]
-    return Role(number, wanted, (rows, columns) != wanted, storage)
+    return Role(number, wanted, (rows, columns) != wanted, storage, axis)
 
 
 def _sparse_times_dense(
@@ -228,28 +176,47 @@ def _sparse_times_dense(
     left, inner = sparse[0], _reduction(op)
     right = next(number for number in matrices if number != left)
     out, around = len(op.inputs), _loops(op, len(op.inputs))
-    rows = [loop for loop in _loops(op, left) if loop != inner]
-    if len(rows) > 1:
-        raise _NoMatchError("a sparse factor of more than two dimensions")
+    batch = _batch_loop(op, left)
+    rows = [loop for loop in _loops(op, left) if loop not in (inner, batch)]
     if len(rows) != 1 or inner not in _loops(op, left) or rows[0] not in around:
         raise _NoMatchError("the sparse factor is not summed over one of its dimensions")
-    columns = tuple(loop for loop in around if loop != rows[0])
-    matrix = _role(op, left, (rows[0], inner))
+    columns = tuple(loop for loop in around if loop not in (rows[0], batch))
+    if len(columns) > 1:
+        raise _NoMatchError("a batch over more than one loop")
+    matrix = _role(op, left, (rows[0], inner), batch)
     assert matrix.storage is not None
-    kind = LibraryOp.SPMM if columns else LibraryOp.SPMV
+    kind = LibraryOp.SPMV if not columns and batch is None else LibraryOp.SPMM
     if matrix.storage.layout is SparseLayout.NM:
         kind = LibraryOp.NM_SPMM
         if not columns:
             raise _NoMatchError("a 2:4 matrix times a vector")
-    factor = _role(op, right, (inner, *columns))
-    return Match(kind, (matrix, factor), _role(op, out, (rows[0], *columns)), (alpha,))
+    factor = _role(op, right, (inner, *columns), batch)
+    output = _role(op, out, (rows[0], *columns), batch)
+    return Match(kind, (matrix, factor), output, (alpha,))
+
+
+def _batch_loop(op: Generic, left: int) -> int | None:
+    """Return the loop over a batch: that of the sparse factor, or of dense matrices around it.
+
+    Of the two loops over a batch of results and over their columns the batch is the outer one.
+    """
+    found = _loops(op, left)
+    if len(found) > 2:
+        storage = storage_of(_value(op, left).type)
+        if isinstance(storage, str):
+            raise _NoMatchError(storage)
+        assert storage.batch is not None
+        return found[storage.batch]
+    others = [loop for loop in _loops(op, len(op.inputs)) if loop not in found]
+    return others[0] if len(others) > 1 else None
 
 
 def _dense_times_dense(op: Generic, matrices: list[int], alpha: tuple[ScalarExpr, ...]) -> Match:
     inner, out = _reduction(op), len(op.inputs)
     around = _loops(op, out)
     if len(around) != 2:
-        raise _NoMatchError("a dense matrix times a vector")
+        what = "a dense matrix times a vector" if len(around) < 2 else "a batch of dense products"
+        raise _NoMatchError(what)
     left, right, result = _roles_of_product(op, matrices, (around[0], inner, around[1]))
     return Match(LibraryOp.GEMM, (left, right), result, (alpha,))
 
@@ -368,37 +335,3 @@ def _terms(body: ScalarExpr) -> list[ScalarExpr]:
             return [*_terms(lhs), *(Unary(UnaryOp.NEG, term) for term in _terms(rhs))]
         case _:
             return [body]
-
-
-# ------------------------------------------------------------ dtypes, storage, indices
-
-
-def _check_operands(match: Match, op: Generic, options: StageOptions) -> None:
-    """Raise ``_NoMatchError`` for dtypes and storage that no version of the library takes."""
-    roles = (*match.inputs, match.output)
-    dtypes = {_value(op, role.number).type.dtype for role in roles}
-    if match.sample is not None:
-        dtypes.add(_value(op, match.sample).type.dtype)
-    if len(dtypes) > 1:
-        raise _NoMatchError(f"operands of {' and '.join(sorted(dtype.value for dtype in dtypes))}")
-    (dtype,) = dtypes
-    if dtype not in _DTYPES[match.op]:
-        raise _NoMatchError(f"{match.op.value} of {dtype.value}")
-    for role in roles:
-        if role.storage is None:
-            continue
-        if role.storage.layout not in _LAYOUTS[match.op]:
-            raise _NoMatchError(f"{match.op.value} of {role.storage.layout.value}")
-        problem = index_problem(_value(op, role.number).type, options.index_width)
-        if problem is not None:
-            raise _NoMatchError(problem)
-    if _index_widths(match, op, options) > 1:
-        raise _NoMatchError("its sparse operands have indices of different widths")
-
-
-def _index_widths(match: Match, op: Generic, options: StageOptions) -> int:
-    """Return how many widths the indices of its sparse operands have."""
-    numbers = {role.number for role in (*match.inputs, match.output) if role.storage is not None}
-    numbers |= set() if match.sample is None else {match.sample}
-    formats = [_value(op, number).type.format for number in numbers]
-    return len({fmt.crd_width or options.index_width for fmt in formats})

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from sparsejit.affine import Dim, FloorDiv, substitute
-from sparsejit.formats import BSR, COO, CSC, CSR, NV24, Format, Level
+from sparsejit.formats import BSR, COO, CSC, CSR, NV24, Format, Level, LevelKind, LevelType
 from sparsejit.ir.device_statements import SparseLayout
 from sparsejit.ir.printing import format_text
 from sparsejit.ir.types import DType, TensorType
@@ -22,12 +22,16 @@ __all__ = ["Storage", "index_problem", "storage_of"]
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """A stored matrix: ``rows`` and ``columns`` are the numbers of its tensor's dimensions."""
+    """A stored matrix: ``rows`` and ``columns`` are the numbers of its tensor's dimensions.
+
+    ``batch`` is that of the dimension that counts the matrices of a batch.
+    """
 
     layout: SparseLayout
     rows: int
     columns: int
     block: tuple[int, int] = (1, 1)
+    batch: int | None = None
 
 
 _PLAIN: Mapping[Format, Storage] = {
@@ -47,14 +51,35 @@ def storage_of(tensor: TensorType) -> Storage | str:
     SparseLayout.CSR
     """
     fmt = tensor.format.with_widths(0, 0)
-    if fmt.ndim != 2:
-        return f"rank {fmt.ndim} is no matrix"
     if tensor.fill.value != 0:
         return f"what is not stored is {tensor.fill.value!r}, not 0"
-    found = _PLAIN.get(fmt) or _blocks(fmt) or _turned(fmt)
+    found = _matrix(fmt) if fmt.ndim == 2 else _batch(fmt)
     if found is not None and found.block[0] != found.block[1]:
         return f"blocks of {found.block[0]} by {found.block[1]} are not square"
+    if found is None and fmt.ndim != 2 and fmt.levels[0].type.kind is not LevelKind.BATCH:
+        return f"rank {fmt.ndim} is no matrix, and no level is a batch"
     return found if found is not None else f"the library has no storage like {format_text(fmt)}"
+
+
+def _matrix(fmt: Format) -> Storage | None:
+    return _PLAIN.get(fmt) or _blocks(fmt) or _turned(fmt)
+
+
+@lru_cache(maxsize=256)
+def _batch(fmt: Format) -> Storage | None:
+    """A batch of matrices: behind the level of the batch, the storage of one."""
+    first, *rest = fmt.levels
+    match first:
+        case Level(Dim(batch), LevelType(LevelKind.BATCH)) if fmt.ndim == 3:
+            kept = [dim for dim in range(fmt.ndim) if dim != batch]
+            new = {dim: Dim(number) for number, dim in enumerate(kept)}
+            levels = tuple(Level(substitute(level.expr, new), level.type) for level in rest)
+            one = _matrix(Format.of(2, levels))
+            if one is None:
+                return None
+            return replace(one, rows=kept[one.rows], columns=kept[one.columns], batch=batch)
+        case _:
+            return None
 
 
 @lru_cache(maxsize=256)

@@ -93,6 +93,29 @@ def scaled_rows(A: Any, s: Any) -> Any:
     return A * s[:, None]
 
 
+def each_vector(A: Any, X: Any) -> Any:
+    return sj.einsum("bik,bk->bi", A, X)
+
+
+def each_vector_of(A: Any, X: Any) -> Any:
+    return sj.einsum("ik,bk->bi", A, X)
+
+
+def each_updated(A: Any, X: Any, y: Any) -> Any:
+    b, i, j, k = sj.indices("b i j k")
+    y[b, i, j] += 2.0 * A[b, i, k] * X[b, k, j]
+    return y
+
+
+def batches(format: Any = sj.CSR, *, is_ragged: bool = False) -> Any:
+    """Return three sparse matrices, that store equally many entries unless they are ragged."""
+    rng = np.random.default_rng(4)
+    dense = np.zeros((3, 35))
+    for number, one in enumerate(dense):
+        one[rng.choice(35, 6 + number * is_ragged, replace=False)] = rng.integers(1, 5)
+    return sj.asarray(dense.reshape(3, 7, 5), format=sj.Batched(format))
+
+
 def matrix(format: Any, m: int = 7, n: int = 5, seed: int = 0) -> Any:
     """Return a sparse matrix with whole numbers and an empty row."""
     rng = np.random.default_rng(seed)
@@ -146,6 +169,16 @@ def _programs() -> Iterator[Program]:
         yield Program(f"spgemm {name}", spmm, _fixed(A, matrix(name, 5, 6)))
         yield Program(f"add {name}", summed, _fixed(A, matrix(name, seed=3)))
         yield Program(f"sddmm {name}", sampled, _fixed(A, ints(7, 3), ints(3, 5)))
+    full, ragged = batches(), batches(is_ragged=True)
+    for name, A in (("full", full), ("ragged", ragged)):
+        yield Program(f"batch {name}", spmm, _fixed(A, ints(3, 5, 2)))
+        yield Program(f"batch {name}, one factor", spmm, _fixed(A, ints(5, 2)))
+        yield Program(f"batch {name}, one vector", spmm, _fixed(A, ints(5)))
+    yield Program("batch of vectors", each_vector, _fixed(full, ints(3, 5)))
+    yield Program("batch of dense", spmm, _fixed(matrix("csr"), ints(3, 5, 2)))
+    yield Program("batch of vectors, one matrix", each_vector_of, _fixed(matrix("csr"), ints(3, 5)))
+    coo = batches(sj.COO(2))
+    yield Program("batch update", each_updated, lambda: (coo, ints(3, 5, 2), ints(3, 7, 2)))
     yield Program("update", updated, lambda: (matrix("csr"), ints(5), ints(7)))
     yield Program("gcn", relu_of_product, lambda: (matrix("csr", 6, 6), ints(6, 4), ints(4, 3)))
     yield Program("attention", attention, lambda: (matrix("csr", 6, 6), ints(6, 2), ints(2, 6)))
@@ -165,7 +198,7 @@ def _programs() -> Iterator[Program]:
 PROGRAMS = {program.name: program for program in _programs()}
 FAULTY = (
     *("update", "gcn", "spgemm csr", "mttkrp", "scaled rows", "spmv coo", "spmm bsr", "add csc"),
-    *("sddmm csr", "attention", "iteration"),
+    *("sddmm csr", "attention", "iteration", "batch full", "batch update"),
 )
 each_program = pytest.mark.parametrize("name", PROGRAMS)
 
@@ -226,6 +259,100 @@ def test_a_fault_at_any_call(name: str, transfer: Any) -> None:
                 np.testing.assert_array_equal(plain(one)[0], plain(other)[0])
             else:
                 assert argument == "y"
+
+
+# ---------------------------------------------------------------- batches by the library
+
+
+def test_which_batches_the_library_computes() -> None:
+    def calls(name: str) -> int:
+        program = PROGRAMS[name]
+        with fake_device() as (runtime, _):
+            made = sj.sparse_jit(program.function, target="cuda")
+            assert_same(made(*program.operands()), name)
+            ran = runtime.injection.calls
+            assert ("run_phase" in ran) != ("launch" in ran)
+            return ran.count("run_phase")
+
+    taken = {name: calls(name) for name in PROGRAMS if name.startswith("batch")}
+    assert taken == {name: int("ragged" not in name) for name in taken}
+
+
+def test_explain_tells_why_a_batch_is_no_call_of_a_library() -> None:
+    made = sj.sparse_jit(spmm, target="cuda")
+    assert "library call: SpMM" in made.explain(batches(), ints(3, 5, 2))
+    told = made.explain(batches(is_ragged=True), ints(3, 5, 2))
+    assert "not known that each batch of its sparse factor is full" in told
+    only = sj.sparse_jit(spmm, target="cuda", library="only")
+    with pytest.raises(sj.errors.UnsupportedError, match="no library kernel"):
+        only.lower(batches(is_ragged=True), ints(3, 5, 2)).compile()
+
+
+# ---------------------------------------------------------------- schedules by lengths of rows
+
+
+def by_rows(*lengths: int) -> Any:
+    """Return a matrix whose rows store so many entries."""
+    columns = np.concatenate([np.arange(n) for n in lengths])
+    pointers = np.concatenate([[0], np.cumsum(lengths)])
+    entries = 1.0 + columns % 3
+    return sp.csr_array((entries, columns, pointers), (len(lengths), 1000))
+
+
+LENGTHS = {
+    "a thread an iteration: rows by A_pos1 are short": [3] * 30,
+    "a warp an iteration: rows by A_pos1 are long": [40] * 30,
+    "balanced by stored entries: rows by A_pos1 are uneven": [0, 2] * 50 + [900],
+}
+
+
+@each_strategy
+def test_schedules_follow_the_lengths_of_rows(transfer: Any) -> None:
+    x = ints(1000)
+    made = sj.sparse_jit(spmv, target="cuda", transfer=transfer, library="never")
+    with fake_device():
+        for number, (told, lengths) in enumerate(LENGTHS.items()):
+            for A in (by_rows(*lengths), by_rows(*lengths[::-1])):
+                np.testing.assert_array_equal(made(A, x), A @ x)
+                assert told in made.explain()
+                assert told in made.explain(A, x)
+                assert made.cache_info().compiles == number + 1
+        assert made.cache_info().traces == 1
+    assert "schedule" not in sj.sparse_jit(spmv, target="cpu").explain(by_rows(3, 3), x)
+
+
+def test_schedules_of_operands_on_the_device_follow_the_mean() -> None:
+    """Nothing is copied back for them."""
+    x = ints(1000)
+    made = sj.sparse_jit(spmv, target="cuda", library="never")
+    for told, lengths in LENGTHS.items():
+        A = by_rows(*lengths)
+        with fake_device() as (runtime, _):
+            on_device = sj.SparseTensor(
+                sj.CSR,
+                A.shape,
+                (None, to_fake(runtime, A.indptr)),
+                (None, to_fake(runtime, A.indices)),
+                to_fake(runtime, A.data),
+            )
+            y = made(on_device, to_fake(runtime, x))
+            np.testing.assert_array_equal(y.get(), A @ x)
+            expected = "rows by A_pos1 are short" if "uneven" in told else told
+            assert expected in made.explain()
+            assert "copy_to_host" not in runtime.injection.calls
+            del y, on_device
+
+
+def test_positions_that_changed_are_looked_through_again_where_all_is_checked() -> None:
+    A, x = by_rows(*[9] * 100), ints(1000)
+    made = sj.sparse_jit(spmv, target="cuda", library="never", check="always")
+    with fake_device():
+        made(A, x)
+        assert "rows by A_pos1 are short" in made.explain()
+        A.indptr[1:-1] = 2  # all other entries are in the last row now
+        A.indices[2:] = np.arange(898)
+        np.testing.assert_array_equal(made(A, x), A @ x)
+        assert "rows by A_pos1 are uneven" in made.explain()
 
 
 # ---------------------------------------------------------------- operands on the device

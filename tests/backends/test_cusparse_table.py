@@ -102,6 +102,8 @@ def alone() -> LibraryAlone:
         *("spmv csr", "spmv csc", "spmv coo", "spmv bsr", "spmv of 64-bit indices"),
         *("spmv float16", "spmv complex64", "spmm csr", "spmm from the right", "spmm into columns"),
         *("sddmm csr", "sddmm csc", "sddmm of rows", "spgemm csr", "spgemm csc", "subtract csc"),
+        *("batch csr", "batch csc", "batch coo", "batch csr with one factor", "batch of vectors"),
+        *("batch with one vector", "batch of dense matrices", "batch of dense matrices coo"),
     ],
 )
 def test_the_library_takes_the_descriptors(alone: LibraryAlone, name: str) -> None:
@@ -127,3 +129,16 @@ def test_the_library_refuses_what_the_rules_refuse(alone: LibraryAlone) -> None:
             call(library, "cusparseCreateCsr", made, *size, start, start, pointer, *(2, 2, 0, 1))
     with pytest.raises(BackendError, match="invalid value"):
         call(library, "cusparseCreateDnMat", made, 4, 6, 5, start, 1, 2)
+
+
+def test_the_library_refuses_batches_that_the_rules_refuse(alone: LibraryAlone) -> None:
+    library = alone.library("cusparse")
+    made = ctypes.c_void_p()
+    start = np.zeros(64).ctypes.data
+    call(library, "cusparseCreateDnMat", made, 4, 6, 6, start, 1, 2)
+    call(library, "cusparseDnMatSetStridedBatch", made, 2, 24)
+    call(library, "cusparseDnMatSetStridedBatch", made, 2, 0)
+    for count, stride in ((0, 24), (2, 23)):
+        with pytest.raises(BackendError, match="invalid value"):
+            call(library, "cusparseDnMatSetStridedBatch", made, count, stride)
+    call(library, "cusparseDestroyDnMat", made)

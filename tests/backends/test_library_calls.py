@@ -128,7 +128,7 @@ def new_array(case: Case, func: LoopFunc, memref: Memref, known: Mapping[str, An
     """Return the array that the statements before a call make for ``memref``."""
     (call,) = calls_of(func)
     before = func.body[: func.body.index(call)]
-    assert memref.rank in (1, 2)
+    assert memref.rank in (1, 2, 3)
     made = LoopFunc("before", func.params, (*before,), (DenseResult(memref),))
     backend = BACKENDS["interpreter"]
     kernel = backend.load(backend.emit(made))
@@ -159,6 +159,9 @@ def test_a_call_computes_what_its_loops_compute(name: str) -> None:
     arguments = call_arguments(call, known, arrays)
     if call.op is LibraryOp.NM_SPMM:  # small for the library, right all the same
         assert any("multiples of 16" in rule for rule in code.check(arguments))
+    elif name == "interleaved batch":
+        apart = [f"matrices of a batch are {stride} elements apart" for stride in (3, 4)]
+        assert code.check(arguments) == apart
     else:
         assert code.check(arguments) == []
     before = {key: array.copy() for key, array in arrays.items()}

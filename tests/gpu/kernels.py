@@ -72,6 +72,20 @@ def dense(*shape: int, dtype: Any, seed: int = 2) -> Any:
     return values(rng, int(np.prod(shape)), dtype).reshape(shape)
 
 
+def batch(rows: int, columns: int, dtype: Any, index: Any, fmt: sj.Format = sj.CSR) -> Any:
+    """Return three matrices with equally many entries, in rows of different lengths."""
+    rng = np.random.default_rng(9)
+    count = 2 * rows + 1
+    places = np.concatenate(
+        [k * rows * columns + rng.choice(rows * columns, count, replace=False) for k in range(3)]
+    )
+    shape = (3, rows, columns)
+    width = 8 * np.dtype(index).itemsize
+    coordinates = np.unravel_index(np.sort(places), shape)
+    made = sj.Batched(fmt).with_widths(width, width)
+    return sj.from_coo(coordinates, values(rng, places.size, dtype), shape, made)
+
+
 def tensor(extent: int, dtype: Any, index: Any, seed: int = 3) -> Any:
     width = np.dtype(index).itemsize * 8
     rng = np.random.default_rng(seed)
@@ -95,6 +109,15 @@ def spmv_update(A: Any, x: Any, y: Any) -> None:
 
 def spmv_of_transpose(A: Any, x: Any) -> Any:
     return A.T @ x
+
+
+def each_vector(A: Any, X: Any) -> Any:
+    return sj.einsum("bik,bk->bi", A, X)
+
+
+def each_updated(A: Any, X: Any, C: Any) -> None:
+    b, i, j, k = sj.indices("b i j k")
+    C[b, i, j] += A[b, i, k] * X[b, k, j]
 
 
 def sampled(S: Any, U: Any, V: Any) -> Any:
@@ -192,6 +215,31 @@ def _spmm(dtype: Any, index: Any, size: int) -> Operands:
     return matrix(size, size + 9, dtype, index), dense(size + 9, 24, dtype=dtype)
 
 
+def _batch(dtype: Any, index: Any, size: int) -> Operands:
+    extent = min(size, 200)
+    return batch(extent, extent + 9, dtype, index), dense(3, extent + 9, 12, dtype=dtype)
+
+
+def _batch_update(dtype: Any, index: Any, size: int) -> Operands:
+    extent = min(size, 200)
+    A = batch(extent, extent + 9, dtype, index, sj.COO(2))
+    return A, dense(3, extent + 9, 12, dtype=dtype), dense(3, extent, 12, dtype=dtype, seed=5)
+
+
+def _batch_with_one(dtype: Any, index: Any, size: int) -> Operands:
+    extent = min(size, 200)
+    return batch(extent, extent + 9, dtype, index), dense(extent + 9, 12, dtype=dtype)
+
+
+def _batch_of_vectors(dtype: Any, index: Any, size: int) -> Operands:
+    extent = min(size, 200)
+    return batch(extent, extent + 9, dtype, index), dense(3, extent + 9, dtype=dtype)
+
+
+def _batch_of_dense(dtype: Any, index: Any, size: int) -> Operands:
+    return matrix(size, size + 9, dtype, index), dense(3, size + 9, 12, dtype=dtype)
+
+
 def _sampled(dtype: Any, index: Any, size: int) -> Operands:
     left, right = dense(size, 16, dtype=dtype), dense(16, size + 9, dtype=dtype, seed=4)
     return matrix(size, size + 9, dtype, index), left, right
@@ -240,6 +288,17 @@ KERNELS: dict[str, Kernel] = {
         spmv_of_transpose, _of_transpose, spmv_of_transpose, (*FLOATS, "float16", "int32")
     ),
     "spmm": Kernel(spmv, _spmm, spmv, NUMBERS),
+    "batch": Kernel(spmv, _batch, lambda A, X: A.to_numpy() @ X),
+    "batch update": Kernel(
+        each_updated, _batch_update, lambda A, X, C: C + A.to_numpy() @ X, updates=2
+    ),
+    "batch with one factor": Kernel(spmv, _batch_with_one, lambda A, X: A.to_numpy() @ X),
+    "batch of vectors": Kernel(
+        each_vector, _batch_of_vectors, lambda A, X: (A.to_numpy() @ X[..., None])[..., 0]
+    ),
+    "batch of dense matrices": Kernel(
+        spmv, _batch_of_dense, lambda A, X: np.stack([A @ one for one in X])
+    ),
     "sddmm": Kernel(sampled, _sampled, lambda S, U, V: (S != 0) * (U @ V), (*NUMBERS,)),
     "sddmm in place": Kernel(
         sampled_in_place, _sampled, lambda S, U, V: S + (S != 0) * (U @ V), updates=0

@@ -60,6 +60,21 @@ def test_operands_in_one_page(transfer: str) -> None:
 
 
 @each_strategy
+def test_new_results_are_overwritten_whatever_was_in_their_memory(transfer: str) -> None:
+    """``beta`` is 0 for them, and ``0 * nan`` would be nan."""
+    poison = sj.sparse_jit(scaled, target="cuda", transfer=transfer)
+    function = sj.sparse_jit(spmv, target="cuda", transfer=transfer)
+    for fmt in (sj.CSR, sj.CSC, sj.COO(2), sj.BSR(2, 2)):
+        A = sj.asarray(matrix(300, 300, np.float64, np.int32).toarray(), format=fmt)
+        for shape in ((300,), (300, 8)):
+            x = dense(*shape, dtype=np.float64)
+            right = A.to_numpy() @ x
+            for _ in range(3):
+                assert np.isnan(poison(np.full(shape, np.nan))).all()
+                assert_allclose(function(A, x), right, rtol=1e-12)
+
+
+@each_strategy
 def test_what_the_host_changes_between_calls_is_seen(transfer: str) -> None:
     A, x = matrix(300, 300, np.float64, np.int32), dense(300, dtype=np.float64)
     function = sj.sparse_jit(spmv, target="cuda", transfer=transfer)

@@ -107,6 +107,20 @@ def test_the_same_bits_in_every_run(transfer: str) -> None:
     assert len(results) == 1
 
 
+@pytest.mark.parametrize(
+    "name", ["batch", "batch update", "batch with one factor", "batch of dense matrices"]
+)
+def test_the_library_computes_batches(name: str) -> None:
+    """Results of generated kernels are right too: what is asked is that they were not needed.
+
+    Batches of vectors are left out: not every version of the library gets them right.
+    """
+    kernel = KERNELS[name]
+    function = sj.sparse_jit(kernel.function, target="cuda", library="only")
+    for dtype in kernel.dtypes:
+        check(kernel, function, dtype, np.int32, 70)
+
+
 def test_a_bound_plan() -> None:
     kernel = KERNELS["spmv"]
     A, x = kernel.make(np.float64, np.int32, 500)

@@ -19,6 +19,7 @@ from sparsejit.pipeline import StageOptions
 from sparsejit.runtime.plan import LaunchPlan, Strategy
 from sparsejit.runtime.planning import plan_launch
 from sparsejit.runtime.transfer_steps import Home, Layout, Placement
+from sparsejit.tensors import stored_facts
 from tests.support.hand_codes import hand_kernels, launched
 
 __all__ = ["CASES", "Case", "Prepared", "prepare"]
@@ -82,8 +83,15 @@ def prepare(case: Case, seed: int = 0) -> Prepared:
     call, receiver = function._call(operands, {})
     lowered = function.lower(*operands)
     program, numbers, _ = function._program(call, receiver, lowered._target)
+    full = [
+        param.name
+        for param, operand in zip(program.func.params, call.operands, strict=True)
+        if stored_facts(operand).has_full_batches
+    ]
     options = StageOptions(
-        library_kernels=ALL_KERNELS if case.is_library else frozenset(), index_width=32
+        library_kernels=ALL_KERNELS if case.is_library else frozenset(),
+        index_width=32,
+        full_batches=frozenset(full),
     )
     pipeline = replace(program.pipeline, stage_options=options)
     loops = pipeline.lower(program.func)
@@ -107,6 +115,15 @@ def fresh_spmv(A: Any, x: Any) -> Any:
 def spmm(A: Any, B: Any, C: Any) -> None:
     i, j, k = sj.indices("i j k")
     C[i, j] += A[i, k] * B[k, j]
+
+
+def batched_spmm(A: Any, B: Any, C: Any) -> None:
+    b, i, j, k = sj.indices("b i j k")
+    C[b, i, j] += A[b, i, k] * B[b, k, j]
+
+
+def batch_of_dense(A: Any, B: Any) -> Any:
+    return A @ B
 
 
 def sddmm(S: Any, A: Any, B: Any) -> None:
@@ -142,6 +159,15 @@ def ints(rng: np.random.Generator, *shape: int) -> Any:
     return rng.integers(-4, 5, shape).astype(np.float64)
 
 
+def batch(rng: np.random.Generator, m: int, n: int, format: Any = sj.CSR) -> Any:
+    """Return three sparse matrices with as many entries, in other places."""
+    dense = np.zeros((3, m * n))
+    for matrix in dense:
+        matrix[rng.choice(m * n, m, replace=False)] = rng.integers(1, 5, m)
+    fmt = sj.Batched(format).with_widths(32, 32)
+    return sj.asarray(dense.reshape(3, m, n), format=fmt)
+
+
 def pruned(rng: np.random.Generator, m: int, n: int) -> Any:
     """Return a 2:4 matrix of 16-bit floats."""
     dense = rng.integers(1, 4, (m, n)).astype(ml_dtypes.bfloat16)
@@ -154,6 +180,17 @@ CASES = (
     Case("spmv_coo", spmv, lambda r: (sparse(r, 7, 5, "coo"), ints(r, 5), ints(r, 7))),
     Case("fresh_spmv", fresh_spmv, lambda r: (sparse(r, 7, 5), ints(r, 5))),
     Case("spmm", spmm, lambda r: (sparse(r, 7, 5), ints(r, 5, 3), ints(r, 7, 3))),
+    Case(
+        "batched_spmm",
+        batched_spmm,
+        lambda r: (batch(r, 7, 5), ints(r, 3, 5, 2), ints(r, 3, 7, 2)),
+    ),
+    Case(
+        "batched_coo",
+        batched_spmm,
+        lambda r: (batch(r, 7, 5, sj.COO(2)), ints(r, 3, 5, 2), ints(r, 3, 7, 2)),
+    ),
+    Case("batch_of_dense", batch_of_dense, lambda r: (sparse(r, 7, 5), ints(r, 3, 5, 2))),
     Case("sddmm", sddmm, lambda r: (sparse(r, 7, 5), ints(r, 7, 3), ints(r, 3, 5))),
     Case("spgemm", spgemm, lambda r: (sparse(r, 7, 5), sparse(r, 5, 6))),
     Case(

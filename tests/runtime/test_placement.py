@@ -15,7 +15,16 @@ from sparsejit.ir.loop_walk import library_memrefs
 from sparsejit.runtime.plan import LaunchPlan, Strategy
 from tests.runtime.cases import CASES, prepare
 
-LIBRARY = ("spmv", "spmv_csc", "spmv_coo", "spmm", "sddmm", "nm_spmm")
+LIBRARY = (
+    "spmv",
+    "spmv_csc",
+    "spmv_coo",
+    "spmm",
+    "batched_spmm",
+    "batch_of_dense",
+    "sddmm",
+    "nm_spmm",
+)
 GENERATED = ("generated_spmv", "generated_spmm", "generated_sddmm", "generated_scaling")
 
 

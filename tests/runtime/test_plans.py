@@ -26,7 +26,10 @@ PREPARED = cache(prepare)
 GOLDEN = (
     "spmv",
     "spmv_coo",
+    "fresh_spmv",
     "spmm",
+    "batched_spmm",
+    "batch_of_dense",
     "sddmm",
     "spgemm",
     "nm_spmm",
@@ -115,7 +118,11 @@ def test_spmv_follows_upstream_step_by_step() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["spmv", "spmv_csc", "spmv_coo", "spmm", "sddmm", "nm_spmm", "generated_spmv"]
+    "name",
+    [
+        *("spmv", "spmv_csc", "spmv_coo", "spmm", "batched_spmm", "batched_coo", "sddmm"),
+        *("nm_spmm", "generated_spmv"),
+    ],
 )
 def test_every_kernel_alone_follows_upstream(name: str) -> None:
     """The same order of steps, whatever the kernel; each transfer has a token of its own."""

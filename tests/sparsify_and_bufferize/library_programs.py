@@ -102,6 +102,42 @@ def subtracted(A: Any, B: Any) -> Any:
     return 2.0 * A - B * 3.0
 
 
+def of_batch(fmt: Format = CSR, dtype: Any = np.float64) -> Operand:
+    """Return two matrices that store equally many elements."""
+    values = np.zeros((2, 4, 6))
+    values[0, [0, 0, 2, 3], [1, 4, 0, 5]] = 1, 2, 3, 4
+    values[1, [0, 1, 2, 2], [0, 3, 2, 3]] = 5, 6, 7, 8
+    return Operand(values.astype(dtype), Batched(fmt).with_widths(32, 32))
+
+
+def each_transposed(A: Any, X: Any, C: Any) -> None:
+    b, i, j, k = sj.indices("b i j k")
+    C[b, i, j] += A[b, k, i] * X[b, k, j]
+
+
+def batch_in_the_middle(A: Any, X: Any, C: Any) -> None:
+    b, i, j, k = sj.indices("b i j k")
+    C[j, b, i] += A[b, i, k] * X[k, b, j]
+
+
+def one_updated(A: Any, X: Any, C: Any) -> None:
+    b, i, j, k = sj.indices("b i j k")
+    C[b, i, j] += A[i, k] * X[b, k, j]
+
+
+def each_updated(A: Any, X: Any, C: Any) -> None:
+    b, i, j, k = sj.indices("b i j k")
+    C[b, i, j] -= 2.0 * A[b, i, k] * X[b, k, j]
+
+
+def each_vector(A: Any, X: Any) -> Any:
+    return sj.einsum("bik,bk->bi", A, X)
+
+
+def vectors_of_one(A: Any, X: Any) -> Any:
+    return sj.einsum("ik,bk->bi", A, X)
+
+
 HALF, BRAIN = np.float16, ml_dtypes.bfloat16
 ROWS, COLUMNS = sparse(4, 6), sparse(4, 6, CSC)
 
@@ -139,6 +175,29 @@ ACCEPTED: dict[str, Case] = {
     "gemm": (product, (dense(4, 6), dense(6, 3))),
     "gemm of a transpose": (of_transpose, (dense(6, 4), dense(6, 3))),
     "2:4 spmm bfloat16": (product, (pruned(4, 8, BRAIN), dense(8, 3, dtype=BRAIN))),
+    "batch csr": (product, (of_batch(), dense(2, 6, 3))),
+    "batch csc": (each_updated, (of_batch(CSC), dense(2, 6, 3), dense(2, 4, 3))),
+    "batch coo": (each_updated, (of_batch(COO(2)), dense(2, 6, 3), dense(2, 4, 3))),
+    "batch csr with one factor": (product, (of_batch(), dense(6, 3))),
+    "batch of transposes": (each_transposed, (of_batch(), dense(2, 4, 3), dense(2, 6, 3))),
+    "interleaved batch": (
+        batch_in_the_middle,
+        (of_batch(), dense(6, 2, 3), dense(3, 2, 4)),
+    ),
+    "batch update": (each_updated, (of_batch(), dense(2, 6, 3), dense(2, 4, 3))),
+    "batch complex64": (
+        product,
+        (of_batch(dtype=np.complex64), dense(2, 6, 3, dtype=np.complex64)),
+    ),
+    "batch of vectors": (each_vector, (of_batch(), dense(2, 6))),
+    "batch with one vector": (product, (of_batch(), dense(6))),
+    "batch of dense matrices": (product, (ROWS, dense(2, 6, 3))),
+    "batch of dense matrices coo": (
+        one_updated,
+        (sparse(4, 6, COO(2)), dense(2, 6, 3), dense(2, 4, 3)),
+    ),
+    "batch of dense matrices by rows": (of_transpose, (COLUMNS, dense(2, 4, 3))),
+    "vectors of one matrix are columns": (vectors_of_one, (ROWS, dense(2, 6))),
 }
 
 
@@ -180,10 +239,43 @@ def multiplied(A: Any, B: Any) -> Any:
     return A * B
 
 
+def summed_batch(A: Any, X: Any) -> Any:
+    return sj.einsum("bik,bkj->ij", A, X)
+
+
+def ragged_batch() -> Operand:
+    """Return two matrices of which one stores more than the other."""
+    values = np.zeros((2, 4, 6))
+    values[0, 0, 1] = values[1, 2, 3] = values[1, 3, 0] = 2.0
+    return Operand(values, Batched(CSR).with_widths(32, 32))
+
+
+def by_dense_levels() -> Operand:
+    """Return a batch whose matrices have positions in common."""
+    levels = Format("(b, i, j) -> (b : dense, i : dense, j : compressed)")
+    return Operand(of_batch().array, levels.with_widths(32, 32))
+
+
+def of_batches() -> Operand:
+    return Operand(of_batch().array[None], Batched(CSR, 2).with_widths(32, 32))
+
+
+def of_sparse_factors() -> Operand:
+    return Operand(np.swapaxes(of_batch().array, 1, 2), Batched(CSR).with_widths(32, 32))
+
+
 REFUSED: dict[str, Case] = {
     "a format without a name": (product, (sparse(4, 6, DCSR), dense(6))),
     "oblong blocks": (product, (sparse(4, 6, BSR(2, 3)), dense(6))),
-    "a batch": (product, (Operand(np.ones((2, 4, 6)), Batched(CSR)), dense(6))),
+    "a batch with unused slots": (product, (ragged_batch(), dense(6))),
+    "a batch by dense levels": (product, (by_dense_levels(), dense(6, 3))),
+    "a batch of batches": (product, (of_batches(), dense(6, 3))),
+    "a batch of blocks": (product, (of_batch(BSR(2, 2)), dense(2, 6, 3))),
+    "a batch of 16-bit floats": (product, (of_batch(dtype=HALF), dense(2, 6, 3, dtype=HALF))),
+    "a batch over two loops": (product, (ROWS, dense(2, 2, 6, 3))),
+    "a batch of dense products": (product, (dense(2, 4, 6), dense(2, 6, 3))),
+    "a sum over the batch": (summed_batch, (of_batch(), dense(2, 6, 3))),
+    "a batch of sparse products": (product, (of_batch(), of_sparse_factors())),
     "another fill value": (product, (Operand(np.eye(4, 6), CSR, fill=1), dense(6))),
     "16-bit indices": (product, (sparse(4, 6, width=16), dense(6))),
     "integers": (product, (sparse(4, 6, dtype=np.int64), dense(6, dtype=np.int64))),

@@ -16,6 +16,8 @@ from sparsejit.ir.loop_walk import all_statements
 from sparsejit.ir.loops import LoopFunc
 from sparsejit.ir.verify_loops import verify_loops
 from sparsejit.sparsify_and_bufferize import StageOptions, sparsify_and_bufferize
+from sparsejit.tensors import Operand as Stored
+from sparsejit.tensors import asarray, operand_of, stored_facts
 from tests.sparsify_and_bufferize.library_programs import (
     ACCEPTED,
     REFUSED,
@@ -23,17 +25,32 @@ from tests.sparsify_and_bufferize.library_programs import (
     dense,
     sparse,
 )
-from tests.trace.harness import traced
+from tests.trace.harness import Operand, traced
 
 ALL = frozenset(op.value for op in LibraryOp)
 
 
 def loops_of(case: Case, kernels: frozenset[str] = ALL) -> LoopFunc:
     fn, operands = case
-    options = StageOptions(index_width=32, library_kernels=kernels)
-    made = sparsify_and_bufferize(traced(fn, *operands).func, options)
+    func = traced(fn, *operands).func
+    full = {
+        param.name
+        for param, value in zip(func.params, operands, strict=True)
+        if isinstance(value, Operand) and has_full_batches(value)
+    }
+    options = StageOptions(index_width=32, library_kernels=kernels, full_batches=frozenset(full))
+    made = sparsify_and_bufferize(func, options)
     verify_loops(made)
     return made
+
+
+def has_full_batches(value: Operand) -> bool:
+    return value.format is not None and stored_facts(stored_operand(value)).has_full_batches
+
+
+def stored_operand(value: Operand) -> Stored:
+    """Return an argument as kernels take it."""
+    return operand_of(asarray(value.array, format=value.format))
 
 
 def calls_of(func: LoopFunc) -> list[LibraryCall]:

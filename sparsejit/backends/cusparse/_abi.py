@@ -18,6 +18,8 @@ from sparsejit.ir.types import DType
 
 __all__ = [
     "ALGORITHMS",
+    "BATCH_ALGORITHMS",
+    "COLUMNS_SINCE",
     "COMPUTE_TYPES",
     "CUSPARSE",
     "CUSPARSELT",
@@ -57,6 +59,10 @@ CUSPARSE: Mapping[str, tuple[Any, ...]] = MappingProxyType(
         "cusparseDestroyDnVec": (P,),
         "cusparseCreateDnMat": (PP, I64, I64, I64, P, E, E),
         "cusparseDestroyDnMat": (P,),
+        "cusparseCsrSetStridedBatch": (P, I32, I64, I64),
+        "cusparseCooSetStridedBatch": (P, I32, I64),
+        "cusparseDnMatSetStridedBatch": (P, I32, I64),
+        "cusparseGetProperty": (E, PI32),
         "cusparseSpMV_bufferSize": (*_MV, PSIZE),
         "cusparseSpMV": (*_MV, P),
         "cusparseSpMM_bufferSize": (*_MM, PSIZE),
@@ -133,6 +139,17 @@ ALGORITHMS: _Algorithms = MappingProxyType(
 Source: cuSPARSE's documentation of ``cusparseSpMV`` and ``cusparseSpMM``, "deterministic (bit-wise)
 results"; it holds for untransposed matrices only.
 """
+
+BATCH_ALGORITHMS = MappingProxyType({SparseLayout.CSR: 6, SparseLayout.COO: 5})
+"""CSR_ALG2 and COO_ALG4, which take batches, as NVIDIA's own samples call them.
+
+Source: cuSPARSE's documentation of ``cusparseSpMM``, "supports batched computation". None of them
+gives the same bits in every run; CSR_ALG3, which does, takes no batches, and COO_ALG2 left rows of
+zeros in batches ([issue] CUDALibrarySamples 112).
+"""
+
+COLUMNS_SINCE = (12, 6)
+"""The version of cuSPARSE from which on batches of single columns are trusted."""
 
 _STATUS = (
     "success",

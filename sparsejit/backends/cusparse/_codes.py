@@ -33,6 +33,7 @@ from sparsejit.ir.device_code import (
     LibraryRefusal,
 )
 from sparsejit.ir.device_statements import DenseMatrix, LibraryCall, LibraryOp, SparseMatrix
+from sparsejit.ir.loops import Lit
 
 __all__ = ["library_codes"]
 
@@ -125,7 +126,7 @@ def _finished(
     if isinstance(call.output, SparseMatrix) and not call.targets:
         names += written  # the structure is read, and the values are added onto
         written = written[-1:]
-    elif isinstance(call.output, DenseMatrix):
+    elif isinstance(call.output, DenseMatrix) and not _overwrites(call):
         names += written
 
     def replayed(arrays: Mapping[str, Any], arguments: LibraryArguments) -> Mapping[str, Any]:
@@ -145,6 +146,11 @@ def _finished(
     )
 
 
+def _overwrites(call: LibraryCall) -> bool:
+    """Whether ``beta`` is 0: then the library reads nothing of the output."""
+    return isinstance(call.beta, Lit) and call.beta.const.value == 0
+
+
 def _names(operand: SparseMatrix | DenseMatrix) -> list[str]:
     match operand:
         case SparseMatrix(_, _, buffers):
@@ -156,8 +162,13 @@ def _names(operand: SparseMatrix | DenseMatrix) -> list[str]:
 
 
 def _streamed(call: LibraryCall) -> frozenset[str]:
-    """Return the operands that are read once, in order: the entries of the sparse factor."""
+    """Return the operands that are read once, in order: the entries of the sparse factor.
+
+    A matrix that all results of a batch share is read for each of them.
+    """
     if call.op not in (LibraryOp.SPMV, LibraryOp.SPMM):
         return frozenset()
     (matrix, _) = call.inputs
-    return frozenset(_names(matrix))
+    assert isinstance(matrix, SparseMatrix)
+    is_shared = call.is_batched and len(matrix.extents) == 2
+    return frozenset() if is_shared else frozenset(_names(matrix))

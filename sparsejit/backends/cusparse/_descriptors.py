@@ -13,7 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from sparsejit.backends.cusparse._abi import DATA_TYPES, INDEX_TYPES, ORDER_ROW, call
+from sparsejit.backends.cusparse._abi import (
+    COLUMNS_SINCE,
+    DATA_TYPES,
+    INDEX_TYPES,
+    ORDER_ROW,
+    call,
+)
 from sparsejit.backends.cusparse._operands import Dense, Stored, index_type, operands_of
 from sparsejit.backends.cusparse._rules import broken_rules
 from sparsejit.ir.device_code import LibraryArguments, LibraryRefusal, LibraryRuntime
@@ -30,6 +36,7 @@ __all__ = [
     "make_operands",
     "scalar_pointer",
     "sparse_descriptor",
+    "takes_columns",
 ]
 
 
@@ -64,7 +71,10 @@ def describer(
             return LibraryRefusal(broken[0])
         operands = tuple(operands_of(library_call, arguments))
         dtype = _dtype(operands[0])
-        state = Described(runtime.library("cusparse"), arguments, operands, DATA_TYPES[dtype])
+        library = runtime.library("cusparse")
+        if library_call.is_batched and operands[-1].shape[1] == 1 and not takes_columns(library):
+            return LibraryRefusal("this cuSPARSE may be wrong for a batch of single columns")
+        state = Described(library, arguments, operands, DATA_TYPES[dtype])
         try:
             for name, value in (("alpha", arguments.alpha), ("beta", arguments.beta)):
                 state.scalars[name] = scalar_pointer(value, dtype.compute)
@@ -75,6 +85,20 @@ def describer(
         return state
 
     return describe
+
+
+def takes_columns(library: Any) -> bool:
+    """Whether a batch of matrices of one column each is computed right.
+
+    [issue] CUDALibrarySamples 209 and 210: versions of 2024 gave wrong results, and by its
+    documentation ``cusparseSpMM`` may run SpMV then, which has no batches. 12.6 came a year later.
+    """
+    found = []
+    for kind in (0, 1):  # MAJOR_VERSION, MINOR_VERSION
+        value = ctypes.c_int()
+        call(library, "cusparseGetProperty", kind, ctypes.byref(value))
+        found.append(value.value)
+    return tuple(found) >= COLUMNS_SINCE
 
 
 def make_operands(state: Described) -> None:
@@ -122,6 +146,11 @@ def sparse_descriptor(state: Described, stored: Stored) -> ctypes.c_void_p:
             size = (*shape, count, *pointers, kind, kind, base, value)
             call(state.library, f"cusparseCreate{name}", made, *size)
     state.ends.append(("cusparseDestroySpMat", made))
+    if stored.batches is not None:
+        *of_indices, of_values = stored.batch_strides
+        strides = (of_values,) if stored.layout is SparseLayout.COO else (of_indices[0], of_values)
+        name = "Coo" if stored.layout is SparseLayout.COO else "Csr"
+        call(state.library, f"cusparse{name}SetStridedBatch", made, stored.batches, *strides)
     return made
 
 
@@ -136,6 +165,9 @@ def dense_descriptor(state: Described, dense: Dense) -> ctypes.c_void_p:
         size = (dense.rows, dense.columns, dense.leading)
         call(state.library, "cusparseCreateDnMat", made, *size, pointer, value, dense.order)
         state.ends.append(("cusparseDestroyDnMat", made))
+    if dense.batches is not None:
+        strides = (dense.batches, dense.batch_stride)
+        call(state.library, "cusparseDnMatSetStridedBatch", made, *strides)
     return made
 
 

@@ -23,7 +23,8 @@ class Stored:
     """A sparse matrix in device memory; the operand is its transpose where ``is_transposed``.
 
     ``indices`` are positions and coordinates of compressed rows (columns, blocks), the coordinates
-    of rows and columns in coordinate format, and the coordinates in their groups in 2:4.
+    of rows and columns in coordinate format, and the coordinates in their groups in 2:4. With
+    ``batches`` there is one for each of them, or one and the same for all.
     """
 
     layout: SparseLayout
@@ -33,11 +34,26 @@ class Stored:
     values: DeviceArray
     block: tuple[int, int]
     is_transposed: bool
+    batches: int | None = None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether all batches have the same matrix."""
+        return len(self.indices[-1].shape) == 1
 
     @property
     def num_stored(self) -> int:
-        """The number of stored values."""
-        return self.values.shape[0]
+        """The number of stored values of one matrix."""
+        if self.batches is None or self.is_shared:
+            return self.values.shape[0]
+        return self.indices[-1].shape[-1]
+
+    @property
+    def batch_strides(self) -> tuple[int, ...]:
+        """How far behind each other the indices of two batches lie, and the values; 0 if shared."""
+        if self.is_shared:
+            return (0,) * (len(self.indices) + 1)
+        return (*(array.strides[0] for array in self.indices), self.num_stored)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -64,7 +80,9 @@ class Dense:
     """A dense vector (``columns`` is 1, ``order`` does not matter) or matrix in device memory.
 
     Elements of a row (a column, by ``order``) are neighbors; ``leading`` is the distance from one
-    row (column) to the next. ``is_contiguous`` says whether that describes the array at all.
+    row (column) to the next. ``is_contiguous`` says whether that describes the array at all. With
+    ``batches`` there is one matrix behind the other at a distance of ``batch_stride``, or, if that
+    is 0, the same for all.
     """
 
     rows: int
@@ -74,6 +92,8 @@ class Dense:
     array: DeviceArray
     is_contiguous: bool
     is_vector: bool = False
+    batches: int | None = None
+    batch_stride: int = 0
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -88,7 +108,7 @@ def stored_of(
     *indices, values = (arguments.arrays[buffer.name] for buffer in operand.buffers)
     if operand.layout is SparseLayout.COO:
         indices = indices[1:]  # positions hold nothing but the number of entries
-    rows, columns = extents
+    rows, columns = extents[-2:]
     return Stored(
         operand.layout,
         rows,
@@ -109,7 +129,30 @@ def dense_of(operand: DenseMatrix, arguments: LibraryArguments) -> Dense:
         return Dense(count, 1, max(count, 1), ORDER_COLUMN, array, whole, is_vector=True)
     rows, columns = array.shape
     down, across = array.strides
-    if operand.is_transposed:
+    return _matrix(array, (rows, columns), (down, across), operand.is_transposed)
+
+
+def _of_batch(operand: DenseMatrix, arguments: LibraryArguments, batches: int) -> Dense:
+    """Return a dense operand of a batch; a vector is a matrix of one column."""
+    array = arguments.arrays[operand.memref.name]
+    axes = [axis for axis in range(len(array.shape)) if axis != operand.batch]
+    shape = (*(array.shape[axis] for axis in axes), 1)[:2]
+    strides = (*(array.strides[axis] for axis in axes), 1)[:2]
+    rows, columns = shape
+    down, across = strides
+    found = _matrix(array, (rows, columns), (down, across), operand.is_transposed)
+    if operand.batch is None:
+        return replace(found, batches=batches)
+    own, stride = array.shape[operand.batch], array.strides[operand.batch]
+    return replace(found, batches=own, batch_stride=stride)
+
+
+def _matrix(
+    array: DeviceArray, shape: tuple[int, int], strides: tuple[int, int], is_transposed: bool
+) -> Dense:
+    rows, columns = shape
+    down, across = strides
+    if is_transposed:
         rows, columns, down, across = columns, rows, across, down
     if (across == 1 or columns <= 1) and (down >= columns or rows <= 1):
         return Dense(rows, columns, max(down, columns, 1), ORDER_ROW, array, True)
@@ -120,15 +163,31 @@ def dense_of(operand: DenseMatrix, arguments: LibraryArguments) -> Dense:
 def operands_of(call: LibraryCall, arguments: LibraryArguments) -> Iterator[Stored | Dense]:
     """Yield the inputs and, unless the call introduces it, the output."""
     targets = {target.name for target in call.targets}
+    batches = _batches(call, arguments)
     for operand, extents in zip((*call.inputs, call.output), arguments.extents, strict=True):
         match operand:
             case DenseMatrix():
-                yield dense_of(operand, arguments)
+                if batches is None:
+                    yield dense_of(operand, arguments)
+                else:
+                    yield _of_batch(operand, arguments, batches)
             case SparseMatrix():
                 if operand.buffers[-1].name not in targets:
-                    yield stored_of(operand, extents, arguments)
+                    stored = stored_of(operand, extents, arguments)
+                    if batches is not None:  # by columns there are no batches
+                        own = extents[0] if len(extents) > 2 else batches
+                        stored = replace(stored.by_rows(), batches=own)
+                    yield stored
             case _:
                 assert_never(operand)
+
+
+def _batches(call: LibraryCall, arguments: LibraryArguments) -> int | None:
+    """Return how many results a call has, None where it has no batch."""
+    output = call.output
+    if not isinstance(output, DenseMatrix) or output.batch is None:
+        return None
+    return arguments.arrays[output.memref.name].shape[output.batch]
 
 
 def index_type(stored: Stored) -> DType:

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sparsejit.backends.cusparse._abi import ALGORITHMS, TRANSPOSE, call
+from sparsejit.backends.cusparse._abi import ALGORITHMS, BATCH_ALGORITHMS, TRANSPOSE, call
 from sparsejit.backends.cusparse._descriptors import Described, compute_type
-from sparsejit.backends.cusparse._operands import Stored
+from sparsejit.backends.cusparse._operands import Dense, Stored
 from sparsejit.ir.device_code import DeviceArray, LibraryPhase, LibraryRefusal, LibraryRuntime
 from sparsejit.ir.device_statements import (
     DenseMatrix,
@@ -34,6 +34,8 @@ def why_not_deterministic(library_call: LibraryCall) -> str | None:
     assert isinstance(matrix, SparseMatrix)
     _, fixed = ALGORITHMS[library_call.op.value, matrix.layout]
     what = f"{library_call.op.value} of {matrix.layout.value}"
+    if library_call.is_batched:
+        return f"a batch of {what} may differ from run to run"
     if matrix.is_transposed:
         return f"{what}, transposed, may differ from run to run"
     return f"{what} may differ from run to run" if fixed is None else None
@@ -74,7 +76,7 @@ def product_phases(library_call: LibraryCall, deterministic: bool) -> tuple[Libr
         turned = TRANSPOSE if isinstance(stored, Stored) and stored.is_transposed else 0
         operations = (turned,) if library_call.op is LibraryOp.SPMV else (turned, 0)
         alpha, beta = state.scalars["alpha"], state.scalars["beta"]
-        algorithm = _algorithm(library_call, deterministic)
+        algorithm = _algorithm(library_call, stored, deterministic)
         return (
             *(runtime.handle("cusparse"), *operations, alpha, left, right, beta, output),
             *(compute_type(state), algorithm),
@@ -98,9 +100,11 @@ def product_phases(library_call: LibraryCall, deterministic: bool) -> tuple[Libr
     return (LibraryPhase(library_call.op.value, sizes, run, ("workspace",)),)
 
 
-def _algorithm(library_call: LibraryCall, deterministic: bool) -> int:
+def _algorithm(library_call: LibraryCall, stored: Stored | Dense, deterministic: bool) -> int:
     if library_call.op is LibraryOp.SDDMM:
         return 0
+    if isinstance(stored, Stored) and stored.batches is not None:
+        return BATCH_ALGORITHMS[stored.layout]
     matrix = library_call.inputs[0]
     assert isinstance(matrix, SparseMatrix)
     default, fixed = ALGORITHMS[library_call.op.value, matrix.layout]

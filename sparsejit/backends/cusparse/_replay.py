@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sparsejit.errors import VerificationError
 from sparsejit.ir.device_code import LibraryArguments
 from sparsejit.ir.device_statements import (
     DenseMatrix,
@@ -53,8 +54,20 @@ def _wide(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _dense(operand: DenseMatrix, arrays: Arrays) -> NDArray[Any]:
-    array = _wide(arrays[operand.memref.name])
+    """Return a vector or matrix, or a batch of them, its axis first."""
+    return _turned(operand, _wide(arrays[operand.memref.name]))
+
+
+def _turned(operand: DenseMatrix, array: NDArray[Any]) -> NDArray[Any]:
+    if operand.batch is not None:
+        array = np.moveaxis(array, operand.batch, 0)
     return np.swapaxes(array, -1, -2) if operand.is_transposed else array
+
+
+def _turned_back(operand: DenseMatrix, array: NDArray[Any]) -> NDArray[Any]:
+    if operand.is_transposed:
+        array = np.swapaxes(array, -1, -2)
+    return array if operand.batch is None else np.moveaxis(array, 0, operand.batch)
 
 
 def _entries(
@@ -98,14 +111,42 @@ def _dense_product(call: LibraryCall, arrays: Arrays, arguments: LibraryArgument
     assert isinstance(matrix, SparseMatrix)
     assert isinstance(factor, DenseMatrix)
     assert isinstance(call.output, DenseMatrix)
-    product = _sparse(matrix, arguments.extents[0], arrays).tocsr() @ _dense(factor, arrays)
-    before = _dense(call.output, arrays)
+    before, right = _dense(call.output, arrays), _dense(factor, arrays)
+    if call.is_batched:
+        left = _batch(matrix, arguments.extents[0], arrays, len(before))
+        rights = right if factor.batch is not None else [right] * len(before)
+        products = [one @ other for one, other in zip(left, rights, strict=True)]
+        product = np.array(products).reshape(before.shape)
+    else:
+        product = _sparse(matrix, arguments.extents[0], arrays).tocsr() @ right
     after = arguments.alpha * product
     if arguments.beta != 0:  # with beta 0 the output is written, not read: nan does not spread
         after = after + arguments.beta * before
     memref = call.output.memref
-    after = after.astype(arrays[memref.name].dtype)
-    return {memref.name: np.swapaxes(after, -1, -2) if call.output.is_transposed else after}
+    return {memref.name: _turned_back(call.output, after).astype(arrays[memref.name].dtype)}
+
+
+def _batch(
+    matrix: SparseMatrix, extents: tuple[int, ...], arrays: Arrays, batches: int
+) -> list[sp.csr_array]:
+    """Return the sparse matrix of each batch.
+
+    The library counts on full batches: what it makes of unused slots is not known.
+    """
+    if len(extents) == 2:
+        return [_sparse(matrix, extents, arrays).tocsr()] * batches
+    positions, *coordinates, values = (arrays[buffer.name] for buffer in matrix.buffers)
+    capacity = coordinates[0].shape[1]
+    if not (positions[:, 0] == 0).all() or not (positions[:, -1] == capacity).all():
+        raise VerificationError("batches are full", f"{positions[:, -1]} of {capacity} entries")
+    made = []
+    for number in range(batches):
+        own = [array[number] for array in (positions, *coordinates)]
+        own.append(values[number * capacity : (number + 1) * capacity])
+        names = (buffer.name for buffer in matrix.buffers)
+        found = dict(zip(names, own, strict=True))
+        made.append(_sparse(matrix, extents[1:], found).tocsr())
+    return made
 
 
 def _sampled_product(call: LibraryCall, arrays: Arrays, arguments: LibraryArguments) -> Results:

@@ -3,14 +3,15 @@
 A broken rule is a reason not to hand a call to the library; the generated loops run instead. The
 rules are the library's, not ours, so that a fake device that checks them does not merely repeat
 what we believe. Sources: [doc] cuSPARSE's and cuSPARSELt's documentation; [lib] what the descriptor
-functions of libcusparse 12.9 answer without a driver; [cupy] the guards in ``cupyx.cusparse``.
+functions of libcusparse 12.9 answer without a driver; [cupy] the guards in ``cupyx.cusparse``;
+[issue] what cuSPARSE's maintainers answer in the tracker of their samples, by number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from sparsejit.backends.cusparse._abi import INDEX_TYPES
+from sparsejit.backends.cusparse._abi import INDEX_TYPES, ORDER_ROW
 from sparsejit.backends.cusparse._operands import Dense, Stored, index_type, operands_of
 from sparsejit.ir.device_code import DeviceArray, LibraryArguments
 from sparsejit.ir.device_statements import LibraryCall, LibraryOp, SparseLayout
@@ -22,12 +23,13 @@ Rule = Callable[[LibraryCall, tuple[Stored | Dense, ...]], Iterator[str]]
 _WIDEST_PRODUCT = 65535 * 16
 _INT32_LIMIT = 2**31 - 1
 _NM_MULTIPLE = 16
+_MOST_BATCHES = 65535
 
 
 def _something_is_stored(call: LibraryCall, operands: tuple[Stored | Dense, ...]) -> Iterator[str]:
     """[cupy] With nothing stored, versions differ in whether ``beta * y`` is computed at all."""
     for operand in operands:
-        if 0 in operand.shape:
+        if 0 in operand.shape or operand.batches == 0:
             yield "an operand has no elements"
         elif isinstance(operand, Stored) and operand.num_stored == 0:
             yield "a sparse operand stores nothing"
@@ -152,6 +154,47 @@ def _structured_extents_are_multiples(
             yield "an operand of a 2:4 product is not aligned to 16 bytes"
 
 
+def _batches_are_alike(call: LibraryCall, operands: tuple[Stored | Dense, ...]) -> Iterator[str]:
+    """[issue] 81: all operands have the same number of batches; a stride of 0 broadcasts one.
+
+    [doc] SpMM takes at most 65535.
+    """
+    counts = {operand.batches for operand in operands}
+    if len(counts) > 1:
+        yield f"batches of {' and '.join(map(str, sorted(map(str, counts))))}"
+    if any(count is not None and count > _MOST_BATCHES for count in counts):
+        yield f"more than {_MOST_BATCHES} batches"
+
+
+def _batches_do_not_overlap(
+    call: LibraryCall, operands: tuple[Stored | Dense, ...]
+) -> Iterator[str]:
+    """[doc] ``cusparseDnMatSetStridedBatch``: the stride is at least ``ld * rows`` by rows, or 0.
+
+    By columns it is at least ``ld * columns``. What is written may not be the same for all.
+    """
+    for operand in operands:
+        if not isinstance(operand, Dense) or operand.batches is None:
+            continue
+        lines = operand.rows if operand.order == ORDER_ROW else operand.columns
+        is_shared = operand.batch_stride == 0 and operand is not operands[-1]
+        if operand.batch_stride < operand.leading * lines and not is_shared and operand.batches > 1:
+            yield f"matrices of a batch are {operand.batch_stride} elements apart"
+
+
+def _batches_of_entries_lie_alike(
+    call: LibraryCall, operands: tuple[Stored | Dense, ...]
+) -> Iterator[str]:
+    """[doc] One stride for columns and values of CSR, one for all three arrays of COO."""
+    for operand in operands:
+        if not isinstance(operand, Stored) or operand.batches is None or operand.is_shared:
+            continue
+        whole = operand.batches * operand.num_stored
+        first = 0 if operand.layout is SparseLayout.COO else 1
+        if len(set(operand.batch_strides[first:])) > 1 or operand.values.shape[0] != whole:
+            yield "the entries of its batches do not lie behind each other"
+
+
 RULES: tuple[Rule, ...] = (
     _something_is_stored,
     _elements_are_neighbors,
@@ -163,6 +206,9 @@ RULES: tuple[Rule, ...] = (
     _products_are_not_too_wide,
     _sums_have_32_bit_indices,
     _structured_extents_are_multiples,
+    _batches_are_alike,
+    _batches_do_not_overlap,
+    _batches_of_entries_lie_alike,
 )
 
 
