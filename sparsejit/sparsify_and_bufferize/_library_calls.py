@@ -88,9 +88,8 @@ def _operand(
         return DenseMatrix(buffer.memref, role.is_transposed, role.batch)
     assert isinstance(buffer, SparseBuffer)
     shape = (*op.inputs, op.init)[role.number].type.shape
-    axes = role.storage.rows, role.storage.columns
-    if role.batch is not None:
-        axes = role.batch, *axes
+    matrix = role.storage.rows, role.storage.columns
+    axes = matrix if role.batch is None else (role.batch, *matrix)
     extents = tuple(ix.lower_affine(shape[axis], symbols) for axis in axes)
     storage = role.storage
     return SparseMatrix(storage.layout, extents, buffer.flat, storage.block, role.is_transposed)

@@ -153,18 +153,18 @@ class StandIn:
 
     def _SpMV(self, handle: Any, op: int, *rest: Any) -> int:
         alpha, matrix, factor, beta, output, kind, algorithm, _ = rest
-        scalars = self._scalar(alpha, kind), self._scalar(beta, kind)
-        parts = [self.made[part.value] for part in (matrix, factor, output)]
         self.algorithms.append(algorithm)
-        return self._products(op, *parts, *scalars)
+        left, right, target = (self.made[part.value] for part in (matrix, factor, output))
+        scales = self._scalar(alpha, kind), self._scalar(beta, kind)
+        return self._products(op, left, right, target, *scales)
 
     def _SpMM(self, handle: Any, op: int, other: int, *rest: Any) -> int:
         alpha, matrix, factor, beta, output, kind, algorithm, _ = rest
         assert other == 0
-        scalars = self._scalar(alpha, kind), self._scalar(beta, kind)
-        parts = [self.made[part.value] for part in (matrix, factor, output)]
         self.algorithms.append(algorithm)
-        return self._products(op, *parts, *scalars)
+        left, right, target = (self.made[part.value] for part in (matrix, factor, output))
+        scales = self._scalar(alpha, kind), self._scalar(beta, kind)
+        return self._products(op, left, right, target, *scales)
 
     def _scalar(self, buffer: Any, kind: int) -> Any:
         return np.frombuffer(bytes(buffer)[: np.dtype(VALUES[kind]).itemsize], VALUES[kind])[0]

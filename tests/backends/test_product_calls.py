@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from sparsejit.backends.cusparse import _descriptors, _operands, _products, library_codes
+from sparsejit.backends.cusparse import _abi, _descriptors, _operands, _products, library_codes
 from sparsejit.errors import VerificationError
 from sparsejit.ir.device_code import LibraryCode, LibraryRefusal
 from sparsejit.ir.device_statements import LibraryCall, SparseLayout
@@ -152,9 +152,8 @@ def test_batches_with_unused_slots_are_noticed_where_they_are_computed() -> None
 
 
 def _strides(change: Callable[[tuple[int, ...]], tuple[int, ...]]) -> Any:
-    right = _operands.Stored.batch_strides.fget
-    assert right is not None
-    return property(lambda self: change(right(self)))
+    right: Any = _operands.Stored.__dict__["batch_strides"]
+    return property(lambda self: change(right.fget(self)))
 
 
 def _all_stored(self: Any) -> int:
@@ -175,7 +174,7 @@ def _changed(**fields: Any) -> Callable[..., Any]:
     return of_batch
 
 
-_CALL, _OF_BATCH = _descriptors.call, _operands._of_batch
+_CALL, _OF_BATCH = _abi.call, _operands._of_batch
 FAULTS: dict[str, tuple[Any, str, Any]] = {
     "values have no stride": (
         _operands.Stored,
