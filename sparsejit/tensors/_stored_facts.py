@@ -8,22 +8,38 @@ checks at every call). Of positions on a device only the extents are asked.
 from __future__ import annotations
 
 import weakref
+from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from sparsejit.formats import LevelKind
+from sparsejit.formats import Format, LevelKind
 from sparsejit.ir.stored_facts import RowLengths, StoredFacts, lengths_of
 from sparsejit.tensors._operand import Operand
 from sparsejit.tensors._storage import buffer_names, is_aos_run
 
 __all__ = ["stored_facts"]
 
-_Found = tuple[RowLengths | None, bool]
-"""The lengths of rows by an array of positions, and whether it fills its coordinates."""
 
-_known: dict[int, tuple[weakref.ref[Any], int, _Found]] = {}
+@dataclass(frozen=True, slots=True, eq=False)
+class _Known:
+    """What was found in index buffers, which are alive as long as this is of use."""
+
+    format: Format
+    buffers: tuple[weakref.ref[Any], ...]
+    facts: StoredFacts
+
+    def is_of(self, operand: Operand) -> bool:
+        if operand.format is not self.format:
+            return False
+        return all(
+            seen() is buffer for seen, buffer in zip(self.buffers, operand.buffers, strict=False)
+        )
+
+
+_known: dict[int, _Known] = {}
 
 
 def stored_facts(operand: Operand, *, may_have_changed: bool = False) -> StoredFacts:
@@ -36,38 +52,54 @@ def stored_facts(operand: Operand, *, may_have_changed: bool = False) -> StoredF
     >>> stored_facts(operand_of(sp.eye_array(3, format="csr"), "once")).rows
     (RowLengths.SHORT, None, None)
     """
-    nothing: tuple[RowLengths | None, ...] = (None,) * len(operand.buffers)
     if operand.is_dense:
-        return StoredFacts(nothing)
-    fmt, rows, are_full = operand.format, list(nothing), []
-    for place, (level, kind) in enumerate(buffer_names(fmt)):
-        if kind == "positions":
-            entries = operand.buffers[place + 1].shape
-            room = prod(entries[:-1] if is_aos_run(fmt, level) else entries)
-            loose = fmt.levels[level].type.kind is LevelKind.LOOSE_COMPRESSED
-            positions = operand.buffers[place]
-            if isinstance(positions, np.ndarray):
-                rows[place], is_full = _found(positions, room, loose, may_have_changed)
-            else:
-                rows[place], is_full = _expected(positions.shape, room, loose), False
+        return StoredFacts((None,) * len(operand.buffers))
+    key = id(operand.buffers[0])
+    known = _known.get(key)
+    if known is not None and known.is_of(operand) and not may_have_changed:
+        return known.facts
+    facts = _facts(operand)
+    indices = operand.buffers[:-1]
+    if indices and all(type(buffer) is np.ndarray for buffer in indices):
+        first = weakref.ref(indices[0], lambda _: _known.pop(key, None))
+        refs = (first, *map(weakref.ref, indices[1:]))
+        _known[key] = _Known(operand.format, refs, facts)
+    return facts
+
+
+@lru_cache(maxsize=256)
+def _positions_of(fmt: Format) -> tuple[tuple[int, bool, bool], ...]:
+    """Return which buffers are positions, whether of array-of-structs, and of loose rows."""
+    return tuple(
+        (
+            place,
+            is_aos_run(fmt, level),
+            fmt.levels[level].type.kind is LevelKind.LOOSE_COMPRESSED,
+        )
+        for place, (level, kind) in enumerate(buffer_names(fmt))
+        if kind == "positions"
+    )
+
+
+def _facts(operand: Operand) -> StoredFacts:
+    rows: list[RowLengths | None] = [None] * len(operand.buffers)
+    are_full: list[bool] = []
+    for place, is_aos, is_loose in _positions_of(operand.format):
+        positions, entries = operand.buffers[place], operand.buffers[place + 1].shape
+        room = prod(entries[:-1] if is_aos else entries)
+        if isinstance(positions, np.ndarray):
+            rows[place], is_full = _looked_through(positions, room, is_loose)
             are_full.append(is_full)
-    has_batches = any(level.type.kind is LevelKind.BATCH for level in fmt.levels)
+        else:
+            rows[place] = _expected(positions.shape, room, is_loose)
+            are_full.append(False)
+    has_batches = any(level.type.kind is LevelKind.BATCH for level in operand.format.levels)
     return StoredFacts(tuple(rows), has_batches and bool(are_full) and all(are_full))
 
 
-def _found(positions: Any, room: int, loose: bool, may_have_changed: bool) -> _Found:
-    """Look through positions, or remember what was found in them."""
-    key = id(positions)
-    known = _known.get(key)
-    if known is not None and known[0]() is positions and known[1] == room and not may_have_changed:
-        return known[2]
-    found = _looked_through(positions, room, loose)
-    _known[key] = (weakref.ref(positions, lambda _: _known.pop(key, None)), room, found)
-    return found
-
-
-def _looked_through(positions: Any, room: int, loose: bool) -> _Found:
-    if loose:
+def _looked_through(positions: Any, room: int, is_loose: bool) -> tuple[RowLengths | None, bool]:
+    """Return how long rows are, and whether each batch fills its part of the room."""
+    if is_loose:
         lengths = positions[..., 1] - positions[..., 0]
         batches, ends = prod(positions.shape[:-2]), positions[..., -1:, 1]
     else:
@@ -79,7 +111,7 @@ def _looked_through(positions: Any, room: int, loose: bool) -> _Found:
     return lengths_of(float(lengths.mean()), float(lengths.max())), is_full
 
 
-def _expected(shape: tuple[int, ...], room: int, loose: bool) -> RowLengths | None:
+def _expected(shape: tuple[int, ...], room: int, is_loose: bool) -> RowLengths | None:
     """Return the lengths of rows if the entries are spread evenly."""
-    rows = prod(shape[:-1]) if loose else prod(shape[:-1]) * (shape[-1] - 1)
+    rows = prod(shape[:-1]) if is_loose else prod(shape[:-1]) * (shape[-1] - 1)
     return lengths_of(room / rows, room / rows) if rows > 0 else None

@@ -278,6 +278,24 @@ def test_which_batches_the_library_computes() -> None:
     assert taken == {name: int("ragged" not in name) for name in taken}
 
 
+@each_strategy
+def test_batches_beside_numpy(transfer: Any) -> None:
+    A, X, B = batches(), ints(3, 5, 2), matrix("csr")
+    dense = A.to_numpy()
+    product = sj.sparse_jit(spmm, target="cuda", transfer=transfer, library="only")
+    vectors = sj.sparse_jit(each_vector, target="cuda", transfer=transfer, library="only")
+    update = sj.sparse_jit(each_updated, target="cuda", transfer=transfer, library="only")
+    with fake_device():
+        np.testing.assert_array_equal(product(A, X), dense @ X)
+        np.testing.assert_array_equal(product(A, X[1]), dense @ X[1])
+        np.testing.assert_array_equal(product(A, X[2, :, 0]), dense @ X[2, :, 0])
+        np.testing.assert_array_equal(product(B, X), B.toarray() @ X)
+        np.testing.assert_array_equal(vectors(A, X[:, :, 1]), (dense @ X[:, :, 1:])[..., 0])
+        y = ints(3, 7, 2)
+        assert update(A, X, y) is y
+        np.testing.assert_array_equal(y, ints(3, 7, 2) + 2 * dense @ X)
+
+
 def test_explain_tells_why_a_batch_is_no_call_of_a_library() -> None:
     made = sj.sparse_jit(spmm, target="cuda")
     assert "library call: SpMM" in made.explain(batches(), ints(3, 5, 2))
