@@ -22,7 +22,7 @@ class RowLengths(Enum):
 
     SHORT = f"short, fewer than {_LONG} entries on average"
     LONG = f"long, {_LONG} entries or more on average"
-    UNEVEN = f"uneven, one has more than {_SKEW} times the entries of the others"
+    UNEVEN = f"uneven, the longest has more than {_SKEW} times the mean and {_SKEW * _LONG} entries"
 
     def __repr__(self) -> str:
         return f"RowLengths.{self.name}"

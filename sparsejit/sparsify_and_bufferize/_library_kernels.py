@@ -181,8 +181,6 @@ def _sparse_times_dense(
     if len(rows) != 1 or inner not in _loops(op, left) or rows[0] not in around:
         raise _NoMatchError("the sparse factor is not summed over one of its dimensions")
     columns = tuple(loop for loop in around if loop not in (rows[0], batch))
-    if len(columns) > 1:
-        raise _NoMatchError("a batch over more than one loop")
     matrix = _role(op, left, (rows[0], inner), batch)
     assert matrix.storage is not None
     kind = LibraryOp.SPMV if not columns and batch is None else LibraryOp.SPMM

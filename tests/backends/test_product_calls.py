@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.lib.stride_tricks import as_strided
 from numpy.testing import assert_allclose
 
 from sparsejit.backends.cusparse import _abi, _descriptors, _operands, _products, library_codes
@@ -87,6 +88,25 @@ def test_matrices_with_gaps_and_in_other_orders(name: str) -> None:
     arrays |= {factor: wide[::2, :6, :3], result: columns}
     assert arrays[factor].strides == (560, 40, 8)
     assert isinstance(computed(call, known, arrays), StandIn)
+    assert_allclose(arrays[result], expected[result])
+
+
+@pytest.mark.parametrize("name", ["batch csr", "batch coo", "batch of dense matrices"])
+def test_one_batch(name: str) -> None:
+    """The strides of an axis of one element may be anything."""
+    call, known, arrays = lowered_call(name)
+    is_shared = "dense" in name
+    known = dict(known) | {"d2" if is_shared else "d0": 1}
+    stored = 0 if is_shared else arrays["A_vals"].size // 2
+    for key, array in arrays.items():
+        first = array[:stored] if key == "A_vals" and stored else array
+        arrays[key] = first[:1] if array.ndim > 1 else first
+    expected = run_loops(call, known, arrays)
+    for key, array in arrays.items():
+        if array.ndim == 3:
+            arrays[key] = as_strided(array.copy(), strides=(8, *array.strides[1:]))
+    assert isinstance(computed(call, known, arrays), StandIn)
+    (result,) = expected
     assert_allclose(arrays[result], expected[result])
 
 

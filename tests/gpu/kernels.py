@@ -115,6 +115,11 @@ def each_vector(A: Any, X: Any) -> Any:
     return sj.einsum("bik,bk->bi", A, X)
 
 
+def each_transposed(A: Any, X: Any, C: Any) -> None:
+    b, i, j, k = sj.indices("b i j k")
+    C[b, i, j] += A[b, k, i] * X[b, k, j]
+
+
 def each_updated(A: Any, X: Any, C: Any) -> None:
     b, i, j, k = sj.indices("b i j k")
     C[b, i, j] += A[b, i, k] * X[b, k, j]
@@ -226,6 +231,12 @@ def _batch_update(dtype: Any, index: Any, size: int) -> Operands:
     return A, dense(3, extent + 9, 12, dtype=dtype), dense(3, extent, 12, dtype=dtype, seed=5)
 
 
+def _batch_of_transposes(dtype: Any, index: Any, size: int) -> Operands:
+    extent = min(size, 200)
+    A = batch(extent, extent + 9, dtype, index)
+    return A, dense(3, extent, 12, dtype=dtype), dense(3, extent + 9, 12, dtype=dtype, seed=5)
+
+
 def _batch_with_one(dtype: Any, index: Any, size: int) -> Operands:
     extent = min(size, 200)
     return batch(extent, extent + 9, dtype, index), dense(extent + 9, 12, dtype=dtype)
@@ -291,6 +302,12 @@ KERNELS: dict[str, Kernel] = {
     "batch": Kernel(spmv, _batch, lambda A, X: A.to_numpy() @ X),
     "batch update": Kernel(
         each_updated, _batch_update, lambda A, X, C: C + A.to_numpy() @ X, updates=2
+    ),
+    "batch of transposes": Kernel(
+        each_transposed,
+        _batch_of_transposes,
+        lambda A, X, C: C + np.swapaxes(A.to_numpy(), 1, 2) @ X,
+        updates=2,
     ),
     "batch with one factor": Kernel(spmv, _batch_with_one, lambda A, X: A.to_numpy() @ X),
     "batch of vectors": Kernel(

@@ -100,6 +100,11 @@ class Dense:
         """The shape of the operand."""
         return self.rows, self.columns
 
+    @property
+    def lines(self) -> int:
+        """How many rows (columns, by ``order``) there are, each ``leading`` behind the other."""
+        return self.rows if self.order == ORDER_ROW else self.columns
+
 
 def stored_of(
     operand: SparseMatrix, extents: tuple[int, ...], arguments: LibraryArguments
@@ -144,6 +149,8 @@ def _of_batch(operand: DenseMatrix, arguments: LibraryArguments, batches: int) -
     if operand.batch is None:
         return replace(found, batches=batches)
     own, stride = array.shape[operand.batch], array.strides[operand.batch]
+    if own == 1:  # the stride of an axis of one element says nothing
+        stride = found.leading * found.lines
     return replace(found, batches=own, batch_stride=stride)
 
 

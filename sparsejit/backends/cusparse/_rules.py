@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from sparsejit.backends.cusparse._abi import INDEX_TYPES, ORDER_ROW
+from sparsejit.backends.cusparse._abi import INDEX_TYPES
 from sparsejit.backends.cusparse._operands import Dense, Stored, index_type, operands_of
 from sparsejit.ir.device_code import DeviceArray, LibraryArguments
 from sparsejit.ir.device_statements import LibraryCall, LibraryOp, SparseLayout
@@ -169,16 +169,15 @@ def _batches_are_alike(call: LibraryCall, operands: tuple[Stored | Dense, ...]) 
 def _batches_do_not_overlap(
     call: LibraryCall, operands: tuple[Stored | Dense, ...]
 ) -> Iterator[str]:
-    """[doc] ``cusparseDnMatSetStridedBatch``: the stride is at least ``ld * rows`` by rows, or 0.
+    """[doc] [lib] ``cusparseDnMatSetStridedBatch``: a stride is at least ``ld * rows``, or 0.
 
     By columns it is at least ``ld * columns``. What is written may not be the same for all.
     """
     for operand in operands:
         if not isinstance(operand, Dense) or operand.batches is None:
             continue
-        lines = operand.rows if operand.order == ORDER_ROW else operand.columns
         is_shared = operand.batch_stride == 0 and operand is not operands[-1]
-        if operand.batch_stride < operand.leading * lines and not is_shared and operand.batches > 1:
+        if operand.batch_stride < operand.leading * operand.lines and not is_shared:
             yield f"matrices of a batch are {operand.batch_stride} elements apart"
 
 
