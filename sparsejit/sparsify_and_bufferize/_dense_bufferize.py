@@ -38,9 +38,10 @@ from sparsejit.sparsify_and_bufferize._entries_replacement import replaced_entri
 from sparsejit.sparsify_and_bufferize._entry_moves import Arrangement
 from sparsejit.sparsify_and_bufferize._fusion import Nest, fuse_generics, nests_of
 from sparsejit.sparsify_and_bufferize._library_calls import (
+    Start,
     library_call,
-    overwritten_zeros,
     scaled_values,
+    starts_of_products,
     structure_copy,
     update_of_sampled,
 )
@@ -81,8 +82,8 @@ class _Bufferizer:
         self._copied: dict[str, SparseBuffer] = {}  # what a copy of a sparse value was made of
         self._nests: dict[str, Nest] = {}  # by the variable of an outermost loop
         self._facts: list[Fact] = []
-        self._zeros: dict[str, Stmts] = {}  # of results that a library overwrites
-        self._overwritten = overwritten_zeros(inserted.ops, inserted.results, options)
+        self._starts: dict[str, Start] = {}  # of what libraries add products to, by name
+        self._delayed = starts_of_products(inserted.ops, inserted.results, inserted.roots, options)
         assigned = {value.name for value in inserted.assigned}
         params: list[loops.Memref | loops.Var] = [
             loops.Var(name, INDEX) for name in inserted.symbols[: inserted.num_extents]
@@ -199,8 +200,8 @@ class _Bufferizer:
                 assert_never(op)
 
     def _generic(self, op: tensor.Generic) -> Stmts:
-        if op.result.name in self._overwritten:
-            self._zeros[op.result.name] = self._loops(op)
+        if op.result.name in self._delayed:
+            self._starts[op.result.name] = Start(op, self._buffers, self._loops(op))
             return ()
         found = match_library_kernel(op, self._options)
         match found:
@@ -219,10 +220,9 @@ class _Bufferizer:
         if match.sample is not None and match.sample < len(op.inputs):
             return self._sampled_product(op, match)
         inputs = tuple(self._buffers[value.name] for value in op.inputs)
-        zeros = self._zeros.pop(op.init.name, ())
-        otherwise = self._loops(op)
+        otherwise, start = self._loops(op), self._starts.pop(op.init.name, None)
         buffers = (*inputs, self._buffers[op.result.name])
-        return (library_call(match, op, buffers, self._symbols, otherwise, zeros),)
+        return (library_call(match, op, buffers, self._symbols, otherwise, start),)
 
     def _sampled_product(self, op: tensor.Generic, match: Match) -> Stmts:
         """A new result: its structure is copied, then the library adds onto its zeros."""

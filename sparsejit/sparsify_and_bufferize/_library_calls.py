@@ -4,14 +4,14 @@ In: the match, the operation, its buffers, and the loops that compute it. Out: s
 result of a sampled product first gets the structure of its sample, which the library does not make:
 from then on the product is an update of that result. A new result of a product with a dense matrix
 is not filled with zeros first: the library overwrites it, and only the loops that stand for the
-call begin with the zeros.
+call begin with the zeros. So it is with a result that is scaled before a product is added.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from sparsejit.ir import loops
@@ -30,23 +30,27 @@ from sparsejit.sparsify_and_bufferize._buffers import (
     ScalarBuffer,
     SparseBuffer,
 )
-from sparsejit.sparsify_and_bufferize._library_kernels import match_library_kernel
+from sparsejit.sparsify_and_bufferize._library_kernels import (
+    match_library_kernel,
+    match_scaling,
+)
 from sparsejit.sparsify_and_bufferize._library_match import Match, Role
 from sparsejit.sparsify_and_bufferize._options import StageOptions
 from sparsejit.sparsify_and_bufferize._scalar_lowering import lower_scalar
 
 __all__ = [
+    "Start",
     "library_call",
-    "overwritten_zeros",
     "scaled_values",
+    "starts_of_products",
     "structure_copy",
     "update_of_sampled",
 ]
 
 Stmts = tuple[loops.Stmt, ...]
 
-_OVERWRITING = (LibraryOp.SPMV, LibraryOp.SPMM)
-"""What the library computes without reading the result where ``beta`` is 0."""
+_WITH_BETA = (LibraryOp.SPMV, LibraryOp.SPMM)
+"""Products that the library adds to what is there times ``beta``; it reads nothing if that is 0."""
 
 
 def library_call(
@@ -55,11 +59,11 @@ def library_call(
     buffers: tuple[Buffer, ...],
     symbols: Mapping[int, loops.Expr],
     otherwise: Stmts,
-    zeros: Stmts = (),
+    start: Start | None = None,
 ) -> LibraryCall:
     """Return the call; ``buffers`` are those of the inputs and, last, of the result.
 
-    ``zeros`` fill the result in front of the loops ``otherwise``; the library overwrites it then.
+    The statements of ``start`` stand in front of the loops ``otherwise``.
     """
     dtype = op.init.type.dtype.compute
 
@@ -69,13 +73,14 @@ def library_call(
     alphas = [_product(op, factors, buffers, dtype) for factors in match.alpha]
     is_new = match.op in (LibraryOp.SPGEMM, LibraryOp.SPADD)
     output, result = operand(match.output), buffers[-1]
+    beta = _number(0 if is_new else 1, dtype) if start is None else start.beta(dtype)
     return LibraryCall(
         match.op,
         tuple(map(operand, match.inputs)),
         output,
         alphas[0],
-        alphas[1] if match.op is LibraryOp.SPADD else _number(0 if is_new or zeros else 1, dtype),
-        (*zeros, *otherwise),
+        alphas[1] if match.op is LibraryOp.SPADD else beta,
+        otherwise if start is None else (*start.statements, *otherwise),
         result.flat if is_new and isinstance(result, SparseBuffer) else (),
     )
 
@@ -120,28 +125,52 @@ def _product(
     return lower_scalar(product, dtypes, element, lambda loop: ix.index(0))
 
 
-# ------------------------------------------------------------ results that are overwritten
+# ------------------------------------------------------------ what a product is added to
 
 
-def overwritten_zeros(
-    ops: tuple[Op, ...], results: Iterable[Value], options: StageOptions
-) -> frozenset[str]:
-    """Return the values that are zeros for nothing but to be the start of a library's product.
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a product is added to: ``op`` computes it, by ``statements``.
 
-    Nobody else reads them, and the product is in the block that fills them: it may as well
-    overwrite what is there.
+    The library does that itself: ``beta`` is 0 where ``op`` fills with zeros, and the factor where
+    it scales what is there. ``buffers`` are those of all values, by name.
     """
-    users = Counter(
-        value.name for op in all_ops(ops) for value in (*operands_of(op), *yields_of(op))
-    )
-    users.update(value.name for value in results)
+
+    op: Generic
+    buffers: Mapping[str, Buffer]
+    statements: Stmts
+
+    def beta(self, dtype: DType) -> loops.Expr:
+        """Return ``beta`` in the dtype that is computed in."""
+        if _fills_with_zero(self.op):
+            return _number(0, dtype)
+        found = match_scaling(self.op)
+        assert found is not None
+        buffers = tuple(self.buffers[value.name] for value in self.op.inputs)
+        return _product(self.op, found[1], buffers, dtype)
+
+
+def starts_of_products(
+    ops: tuple[Op, ...], results: Iterable[Value], roots: Mapping[str, str], options: StageOptions
+) -> frozenset[str]:
+    """Return the values that are there for nothing but that a library adds a product to them.
+
+    Nobody else reads them, and the product is in the block that makes them. They are zeros, or
+    what was in the very buffer before, times factors; ``roots`` says whose buffer is whose.
+    """
+    taken = (value for op in all_ops(ops) for value in (*operands_of(op), *yields_of(op)))
+    users = Counter(value.name for value in (*taken, *results))
     found: set[str] = set()
     for block in _blocks(ops):
-        zeros = {op.result.name for op in block if isinstance(op, Generic) and _fills_with_zero(op)}
+        starts = {
+            op.result.name
+            for op in block
+            if isinstance(op, Generic) and (_fills_with_zero(op) or _scales_in_place(op, roots))
+        }
         for op in block:
-            if isinstance(op, Generic) and op.init.name in zeros and users[op.init.name] == 1:
+            if isinstance(op, Generic) and op.init.name in starts and users[op.init.name] == 1:
                 match = match_library_kernel(op, options)
-                if isinstance(match, Match) and match.op in _OVERWRITING:
+                if isinstance(match, Match) and match.op in _WITH_BETA:
                     found.add(op.init.name)
     return frozenset(found)
 
@@ -155,11 +184,32 @@ def _blocks(ops: tuple[Op, ...]) -> Iterator[tuple[Op, ...]]:
 
 def _fills_with_zero(op: Generic) -> bool:
     """Whether ``op`` makes every element of a dense value 0."""
-    is_zero = isinstance(op.body, Const) and op.body.value == 0
-    (written,) = op.indexing_maps[len(op.inputs) :]
+    return isinstance(op.body, Const) and op.body.value == 0 and _visits_all(op)
+
+
+def _scales_in_place(op: Generic, roots: Mapping[str, str]) -> bool:
+    """Whether ``op`` multiplies all that is in its buffer by a number that is not 0.
+
+    With a factor of 0 the library would not read what is there, and nan times 0 is nan.
+    """
+    found = match_scaling(op)
+    if found is None or not _visits_all(op) or op.result.type.dtype.bits <= 16:
+        return False
+    number, factors = found
+    source = op.inputs[number]
     return (
-        is_zero
-        and op.result.type.is_dense
+        roots[source.name] == roots[op.result.name]
+        and source.type == op.result.type
+        and op.indexing_maps[number] == op.indexing_maps[-1]
+        and not any(isinstance(factor, Const) and factor.value == 0 for factor in factors)
+    )
+
+
+def _visits_all(op: Generic) -> bool:
+    """Whether ``op`` writes each element of a dense value once."""
+    written = op.indexing_maps[-1]
+    return (
+        op.result.type.is_dense
         and written.is_projected_permutation
         and len(written.results) == len(op.iterator_types)
     )

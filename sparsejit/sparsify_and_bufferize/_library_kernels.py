@@ -22,7 +22,7 @@ from sparsejit.sparsify_and_bufferize._library_match import Match, Mismatch, Rol
 from sparsejit.sparsify_and_bufferize._library_operands import storage_of
 from sparsejit.sparsify_and_bufferize._options import StageOptions
 
-__all__ = ["match_library_kernel"]
+__all__ = ["match_library_kernel", "match_scaling"]
 
 
 class _NoMatchError(Exception):
@@ -43,6 +43,15 @@ def match_library_kernel(op: Generic, options: StageOptions) -> Match | Mismatch
     if match.op.value not in options.library_kernels:
         return Mismatch(f"the target has no library for {match.op.value}")
     return match
+
+
+def match_scaling(op: Generic) -> tuple[int, tuple[ScalarExpr, ...]] | None:
+    """Return which operand ``op`` multiplies by factors without dimensions, and these, or None."""
+    try:
+        matrices, factors = _split(op, _factors(op.body, op.init.type.dtype))
+    except _NoMatchError:
+        return None
+    return (matrices[0], factors) if len(matrices) == 1 else None
 
 
 # ------------------------------------------------------------ the shape of the operation

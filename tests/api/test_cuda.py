@@ -50,6 +50,12 @@ def updated(A: Any, x: Any, y: Any) -> Any:
     return y
 
 
+def scaled_update(A: Any, x: Any, y: Any, b: Any) -> Any:
+    i, j = sj.indices("i j")
+    y[i] = b * y[i] + A[i, j] * x[j]
+    return y
+
+
 def spmm(A: Any, B: Any) -> Any:
     return A @ B
 
@@ -132,6 +138,13 @@ def ints(*shape: int) -> Any:
     return np.random.default_rng(1).integers(-4, 5, shape).astype(np.float64)
 
 
+def nans() -> Any:
+    """Return a vector with two elements that stay nan whatever they are multiplied by."""
+    found = ints(7)
+    found[[2, 5]] = np.nan, np.inf
+    return found
+
+
 def tensor() -> Any:
     """Return a tensor of three dimensions."""
     rng = np.random.default_rng(2)
@@ -180,6 +193,8 @@ def _programs() -> Iterator[Program]:
     coo = batches(sj.COO(2))
     yield Program("batch update", each_updated, lambda: (coo, ints(3, 5, 2), ints(3, 7, 2)))
     yield Program("update", updated, lambda: (matrix("csr"), ints(5), ints(7)))
+    yield Program("scaled update", scaled_update, lambda: (matrix("csr"), ints(5), ints(7), 2.0))
+    yield Program("update times 0", scaled_update, lambda: (matrix("csr"), ints(5), nans(), 0.0))
     yield Program("gcn", relu_of_product, lambda: (matrix("csr", 6, 6), ints(6, 4), ints(4, 3)))
     yield Program("attention", attention, lambda: (matrix("csr", 6, 6), ints(6, 2), ints(2, 6)))
     yield Program("mttkrp", mttkrp, lambda: (tensor(), ints(4, 3), ints(4, 3)))

@@ -34,7 +34,9 @@ BATCHES = sorted(name for name in ACCEPTED if name.startswith("batch"))
 SINGLE = (
     *("spmv csr", "spmv coo", "spmv of a transpose", "spmv update", "spmv downdate"),
     *("spmm csr", "spmm coo", "spmm of a transpose", "spmm from the right", "spmm into columns"),
-    *("spmm of rows", "vectors of one matrix are columns"),
+    *("spmm of rows", "vectors of one matrix are columns", "spmv scaled update"),
+    *("spmv update scaled by", "spmv update of zeros", "spmv update of nothing"),
+    *("spmv update by itself", "spmv update read between"),
 )
 
 
@@ -135,6 +137,14 @@ def test_batches_are_not_the_same_in_every_run() -> None:
 
 
 # ---------------------------------------------------------------- rules
+
+
+def test_an_output_times_0_is_left_to_the_loops() -> None:
+    """The library reads nothing of it then, but nan times 0 is nan."""
+    call, known, arrays = lowered_call("spmv update scaled by")
+    assert isinstance(computed(call, known, arrays), StandIn)
+    refused = computed(call, {**known, "b": np.float64(0)}, arrays)
+    assert refused == LibraryRefusal("the output is multiplied by 0")
 
 
 def test_every_rule_of_batches_can_break() -> None:

@@ -107,6 +107,11 @@ def spmv_update(A: Any, x: Any, y: Any) -> None:
     y[i] += A[i, j] * x[j]
 
 
+def spmv_scaled_update(A: Any, x: Any, y: Any) -> None:
+    i, j = sj.indices("i j")
+    y[i] = -2.0 * y[i] + A[i, j] * x[j]
+
+
 def spmv_of_transpose(A: Any, x: Any) -> Any:
     return A.T @ x
 
@@ -294,6 +299,9 @@ KERNELS: dict[str, Kernel] = {
     "spmv": Kernel(spmv, _spmv, spmv, (*NUMBERS, "bool")),
     "spmv update": Kernel(
         spmv_update, _update, lambda A, x, y: y + A @ x, (*FLOATS, "float16"), updates=2
+    ),
+    "spmv scaled update": Kernel(
+        spmv_scaled_update, _update, lambda A, x, y: A @ x - y - y, FLOATS, updates=2
     ),
     "spmv of a transpose": Kernel(
         spmv_of_transpose, _of_transpose, spmv_of_transpose, (*FLOATS, "float16", "int32")

@@ -112,6 +112,11 @@ def fresh_spmv(A: Any, x: Any) -> Any:
     return A @ x
 
 
+def scaled_spmv(A: Any, x: Any, y: Any, b: Any) -> None:
+    i, j = sj.indices("i j")
+    y[i] = 2.0 * b * y[i] + A[i, j] * x[j]
+
+
 def spmm(A: Any, B: Any, C: Any) -> None:
     i, j, k = sj.indices("i j k")
     C[i, j] += A[i, k] * B[k, j]
@@ -179,6 +184,7 @@ CASES = (
     Case("spmv_csc", spmv, lambda r: (sparse(r, 7, 5, "csc"), ints(r, 5), ints(r, 7))),
     Case("spmv_coo", spmv, lambda r: (sparse(r, 7, 5, "coo"), ints(r, 5), ints(r, 7))),
     Case("fresh_spmv", fresh_spmv, lambda r: (sparse(r, 7, 5), ints(r, 5))),
+    Case("scaled_spmv", scaled_spmv, lambda r: (sparse(r, 7, 5), ints(r, 5), ints(r, 7), 0.5)),
     Case("spmm", spmm, lambda r: (sparse(r, 7, 5), ints(r, 5, 3), ints(r, 7, 3))),
     Case(
         "batched_spmm",

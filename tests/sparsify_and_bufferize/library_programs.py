@@ -50,6 +50,42 @@ def downdate(A: Any, x: Any, y: Any) -> None:
     y[i] -= 3.0 * A[i, j] * x[j]
 
 
+def scaled_update(A: Any, x: Any, y: Any) -> None:
+    i, j = sj.indices("i j")
+    y[i] = -0.5 * y[i] + 2.0 * A[i, j] * x[j]
+
+
+def update_scaled_by(A: Any, x: Any, y: Any, b: Any) -> None:
+    i, j = sj.indices("i j")
+    y *= b
+    y[i] += A[i, j] * x[j]
+
+
+def update_of_nothing(A: Any, x: Any, y: Any) -> None:
+    i, j = sj.indices("i j")
+    y *= 0.0
+    y[i] += A[i, j] * x[j]
+
+
+def update_of_zeros(A: Any, x: Any, y: Any) -> None:
+    i, j = sj.indices("i j")
+    y[:] = 0.0
+    y[i] += A[i, j] * x[j]
+
+
+def update_by_itself(A: Any, y: Any) -> None:
+    i, j = sj.indices("i j")
+    y[i] = 0.5 * y[i] + A[i, j] * y[j]
+
+
+def update_read_between(A: Any, x: Any, y: Any) -> Any:
+    i, j = sj.indices("i j")
+    y *= 0.5
+    total = y.sum()
+    y[i] += A[i, j] * x[j]
+    return total
+
+
 def scaled(A: Any, x: Any, a: Any) -> Any:
     i, j = sj.indices("i j")
     y = sj.output()
@@ -130,6 +166,11 @@ def each_updated(A: Any, X: Any, C: Any) -> None:
     C[b, i, j] -= 2.0 * A[b, i, k] * X[b, k, j]
 
 
+def each_scaled(A: Any, X: Any, C: Any, c: Any) -> None:
+    b, i, j, k = sj.indices("b i j k")
+    C[b, i, j] = c * C[b, i, j] + A[b, i, k] * X[b, k, j]
+
+
 def each_vector(A: Any, X: Any) -> Any:
     return sj.einsum("bik,bk->bi", A, X)
 
@@ -150,6 +191,16 @@ ACCEPTED: dict[str, Case] = {
     "spmv of a transpose": (of_transpose, (ROWS, dense(4))),
     "spmv update": (update, (ROWS, dense(6), dense(4))),
     "spmv downdate": (downdate, (ROWS, dense(6), dense(4))),
+    "spmv scaled update": (scaled_update, (ROWS, dense(6), dense(4))),
+    "spmv update scaled by": (update_scaled_by, (ROWS, dense(6), dense(4), 3.0)),
+    "spmv update of zeros": (update_of_zeros, (ROWS, dense(6), dense(4))),
+    "spmv update of nothing": (update_of_nothing, (ROWS, dense(6), dense(4))),
+    "spmv update by itself": (update_by_itself, (sparse(6, 6), dense(6))),
+    "spmv update read between": (update_read_between, (ROWS, dense(6), dense(4))),
+    "spmv update float16": (
+        scaled_update,
+        (sparse(4, 6, dtype=HALF), dense(6, dtype=HALF), dense(4, dtype=HALF)),
+    ),
     "spmv scaled": (scaled, (ROWS, dense(6), 3.0)),
     "spmv float16": (product, (sparse(4, 6, dtype=HALF), dense(6, dtype=HALF))),
     "spmv complex64": (product, (sparse(4, 6, dtype=np.complex64), dense(6, dtype=np.complex64))),
@@ -185,6 +236,7 @@ ACCEPTED: dict[str, Case] = {
         (of_batch(), dense(6, 2, 3), dense(3, 2, 4)),
     ),
     "batch update": (each_updated, (of_batch(), dense(2, 6, 3), dense(2, 4, 3))),
+    "batch scaled": (each_scaled, (of_batch(), dense(2, 6, 3), dense(2, 4, 3), 0.25)),
     "batch complex64": (
         product,
         (of_batch(dtype=np.complex64), dense(2, 6, 3, dtype=np.complex64)),

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from sparsejit.backends.cusparse._abi import INDEX_TYPES
 from sparsejit.backends.cusparse._operands import Dense, Stored, index_type, operands_of
 from sparsejit.ir.device_code import DeviceArray, LibraryArguments
-from sparsejit.ir.device_statements import LibraryCall, LibraryOp, SparseLayout
+from sparsejit.ir.device_statements import DenseMatrix, LibraryCall, LibraryOp, SparseLayout
+from sparsejit.ir.loops import Lit
 
 __all__ = ["RULES", "broken_rules"]
 
@@ -214,4 +215,12 @@ RULES: tuple[Rule, ...] = (
 def broken_rules(call: LibraryCall, arguments: LibraryArguments) -> list[str]:
     """Return a sentence for each rule that the arguments break."""
     operands = tuple(operands_of(call, arguments))
-    return [sentence for rule in RULES for sentence in rule(call, operands)]
+    found = [sentence for rule in RULES for sentence in rule(call, operands)]
+    return [*found, *_beta_is_not_zero_by_chance(call, arguments)]
+
+
+def _beta_is_not_zero_by_chance(call: LibraryCall, arguments: LibraryArguments) -> Iterator[str]:
+    """[doc] With ``beta`` 0 the output is not read: what is nan there would not stay nan."""
+    reads = isinstance(call.output, DenseMatrix) and not isinstance(call.beta, Lit)
+    if reads and arguments.beta == 0:
+        yield "the output is multiplied by 0"
