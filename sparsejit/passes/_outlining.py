@@ -110,13 +110,10 @@ class Outliner:
             rows = None
         if _has_room(loop):
             return Schedule.WARP, loop, ()
-        shape = shape_of(loop, is_balanceable=rows is not None)
-        self.shapes[f"k{self._kernels}"] = shape
+        shape = self.shapes[f"k{self._kernels}"] = shape_of(loop, is_balanceable=rows is not None)
         schedule = self._choose(shape)
-        if schedule is not Schedule.BALANCED:
-            return schedule, loop, ()
-        if rows is None:
-            return Schedule.WARP, loop, ()
+        if rows is None or schedule is not Schedule.BALANCED:
+            return (Schedule.WARP if schedule is Schedule.BALANCED else schedule), loop, ()
         return schedule, balanced(loop, rows, self.names), (rows.store.memref,)
 
 

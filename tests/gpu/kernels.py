@@ -307,19 +307,17 @@ KERNELS: dict[str, Kernel] = {
         spmv_of_transpose, _of_transpose, spmv_of_transpose, (*FLOATS, "float16", "int32")
     ),
     "spmm": Kernel(spmv, _spmm, spmv, NUMBERS),
-    "batch": Kernel(spmv, _batch, lambda A, X: A.to_numpy() @ X),
-    "batch update": Kernel(
-        each_updated, _batch_update, lambda A, X, C: C + A.to_numpy() @ X, updates=2
-    ),
+    "batch": Kernel(spmv, _batch, lambda A, X: A @ X),
+    "batch update": Kernel(each_updated, _batch_update, lambda A, X, C: C + A @ X, updates=2),
     "batch of transposes": Kernel(
         each_transposed,
         _batch_of_transposes,
-        lambda A, X, C: C + np.swapaxes(A.to_numpy(), 1, 2) @ X,
+        lambda A, X, C: C + np.swapaxes(A, 1, 2) @ X,
         updates=2,
     ),
-    "batch with one factor": Kernel(spmv, _batch_with_one, lambda A, X: A.to_numpy() @ X),
+    "batch with one factor": Kernel(spmv, _batch_with_one, lambda A, X: A @ X),
     "batch of vectors": Kernel(
-        each_vector, _batch_of_vectors, lambda A, X: (A.to_numpy() @ X[..., None])[..., 0]
+        each_vector, _batch_of_vectors, lambda A, X: (A @ X[..., None])[..., 0]
     ),
     "batch of dense matrices": Kernel(
         spmv, _batch_of_dense, lambda A, X: np.stack([A @ one for one in X])

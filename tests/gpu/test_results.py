@@ -118,7 +118,7 @@ def test_the_library_computes_batches(name: str) -> None:
     kernel = KERNELS[name]
     function = sj.sparse_jit(kernel.function, target="cuda", library="only")
     for dtype in kernel.dtypes:
-        check(kernel, function, dtype, np.int32, 70)
+        check(kernel, function, dtype, np.int32, 70, dtype)
 
 
 def test_a_bound_plan() -> None:
