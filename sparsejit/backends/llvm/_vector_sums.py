@@ -22,7 +22,7 @@ from sparsejit.backends.llvm._expressions import Expressions
 from sparsejit.backends.llvm._options import CodeOptions
 from sparsejit.backends.llvm._partial_sums import identity
 from sparsejit.backends.llvm._streams import AHEAD, find_streams, prefetch_line
-from sparsejit.backends.llvm._text import Builder, Value, lanes_of, vector_of
+from sparsejit.backends.llvm._text import Builder, Value, integer, lanes_of, vector_of
 from sparsejit.backends.llvm._types import in_register
 from sparsejit.backends.llvm._vector_forms import Passes, depends, has_vectors
 from sparsejit.backends.llvm._vectors import Strip, iota
@@ -219,7 +219,7 @@ class _Sums:
             place = b.offset(array.data(b), b.mul(base, element_size(memref)))
             for number in range(len(masks)):
                 skipped = number * self._lanes * element_size(memref)
-                prefetch_line(self._e, place, AHEAD + skipped)
+                prefetch_line(self._e, place, integer(AHEAD + skipped))
         for stmt in self._loop.body:
             if isinstance(stmt, Let):
                 strip.define(stmt.var, stmt.value)
