@@ -14,7 +14,7 @@ added up behind the loop, so the order of the sum depends on the number of passe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sparsejit.backends.llvm._arrays import element_size
@@ -257,7 +257,6 @@ class _Sums:
             b.store(self._combine(op, before, total, var), slot, 8)
 
 
-def _halves(b: Builder, vector: Value) -> Sequence[Value]:
-    lanes = lanes_of(vector.type)
-    half = lanes // 2
-    return [b.lanes(vector, start, half) for start in (0, half)]
+def _halves(b: Builder, vector: Value) -> tuple[Value, Value]:
+    half = lanes_of(vector.type) // 2
+    return b.lanes(vector, 0, half), b.lanes(vector, half, half)
