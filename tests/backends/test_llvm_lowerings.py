@@ -353,10 +353,22 @@ def test_counting_has_no_branches_and_filling_has_one() -> None:
 
 
 def test_gathered_rows_are_prefetched_and_elements_are_not() -> None:
-    backend, without = LlvmBackend(), LlvmBackend(without=frozenset({"prefetch"}))
+    streams = frozenset({"streams"})
+    backend, without = LlvmBackend(without=streams), LlvmBackend(without=streams | {"prefetch"})
     for name, wanted in (("spmm_csr", True), ("spgemm_rows", True), ("spmv_csr", False)):
         assert ("llvm.prefetch" in backend.llvm_ir(loops_of(name))) is wanted
         assert "llvm.prefetch" not in without.llvm_ir(loops_of(name))
+
+
+def test_entries_of_later_rows_are_prefetched() -> None:
+    """Coordinates and values: three lines of both once a row, or one of both with each entry."""
+    backend = LlvmBackend(without=frozenset({"prefetch"}))
+    strips = 5
+    for name, wanted in (
+        ("spmv_csr", 3 * 2), ("sddmm", 2), ("spmm_csr", strips * 2), ("add_csr_dense", 0)
+    ):  # fmt: skip
+        text = backend.llvm_ir(loops_of(name))
+        assert text.count("call void @llvm.prefetch") == wanted
 
 
 def test_copies_are_parallel_where_other_loops_are() -> None:

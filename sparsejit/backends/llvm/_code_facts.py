@@ -15,6 +15,7 @@ from sparsejit.backends.llvm._parallel import parallel_loops
 from sparsejit.backends.llvm._pool import has_threads, thread_limit
 from sparsejit.backends.llvm._pool_text import MOST_THREADS
 from sparsejit.backends.llvm._prefetch import find_gathers
+from sparsejit.backends.llvm._streams import find_streams
 from sparsejit.backends.llvm._tiles import find_tiles
 from sparsejit.backends.llvm._vector_sums import find_sums
 from sparsejit.backends.llvm._work import work_of
@@ -58,6 +59,10 @@ def _printed(func: LoopFunc, options: CodeOptions) -> Iterator[Fact]:
         rows = ", ".join(memref.name for memref, _ in tile.targets)
         yield Fact(FactKind.CODE, name, f"rows of {rows} stay in vector registers")
     yield from () if "sums" in options.without else _sums(loops, frozenset(names), roots, options)
+    for loop in () if "streams" in options.without else loops:
+        if find_streams(loop):
+            streams = ", ".join(memref.name for memref in find_streams(loop))
+            yield Fact(FactKind.CODE, loop.var.name, f"{streams} are prefetched for later rows")
     for loop in () if "prefetch" in options.without else loops:
         rows = ", ".join(sorted({gather.load.memref.name for gather in find_gathers(loop)}))
         if rows:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from sparsejit.backends.llvm._arrays import element_size
 from sparsejit.backends.llvm._expressions import Expressions
+from sparsejit.backends.llvm._streams import prefetch_line
 from sparsejit.backends.llvm._text import Value, integer
 from sparsejit.backends.llvm._work import segment_of
 from sparsejit.ir.loop_walk import all_expressions, all_statements, expressions
@@ -21,15 +22,15 @@ from sparsejit.ir.loop_writing import as_index
 from sparsejit.ir.loops import Cast, Expr, For, Let, Load, Memref, Stmt, Var
 from sparsejit.ir.types import INDEX
 
-__all__ = ["Gather", "find_gathers", "worth_it", "write_prefetches"]
+__all__ = ["AheadOfStrip", "Gather", "find_gathers", "worth_it", "write_prefetches"]
 
 _AHEAD = 16
 """How many entries later."""
 _SEGMENTS_AHEAD, _SEGMENT_LINES = 8, 3
 """How many entries later, and how much, where rows are stored entries."""
 _LINE = 64
-_STRIP = 256
-"""How many bytes of a row; shorter rows are left to the hardware."""
+_LEAST, _MOST = 256, 512
+"""How many bytes of a row: shorter ones are left to the hardware, and what lies behind."""
 _AT = Var("%ahead", INDEX)
 
 
@@ -46,6 +47,19 @@ class Gather:
     stored: Memref
     row: For
     segments: Memref | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AheadOfStrip:
+    """Where a register tile stands in its rows, and the entries that it runs over.
+
+    ``base`` is the first of its ``width`` elements, ``lower`` and ``upper`` bound the entries.
+    """
+
+    base: Value
+    width: int
+    lower: Value
+    upper: Value
 
 
 def find_gathers(loop: For) -> tuple[Gather, ...]:
@@ -99,11 +113,11 @@ def _uses(expr: Expr, names: set[str]) -> bool:
 
 
 def worth_it(
-    e: Expressions, gathers: tuple[Gather, ...], strip: tuple[Value, int] | None
+    e: Expressions, gathers: tuple[Gather, ...], strip: AheadOfStrip | None
 ) -> tuple[tuple[Gather, ...], Value | None]:
     """Return the gathers that are worth it, and the condition under which they are, if any.
 
-    ``strip`` says where in the row a register tile stands, and how many elements it has.
+    ``strip`` says where a register tile stands.
     """
     b, chosen = e.builder, []
     condition: Value | None = None
@@ -116,58 +130,80 @@ def worth_it(
             chosen += [gather] * (strip is None)
             continue
         if strip is not None:
-            chosen += [gather] * (strip[1] * size >= _STRIP)
+            chosen += [gather] * (strip.width * size >= _LEAST)
             continue
         chosen.append(gather)
         if condition is None:
             length = b.op("sub", e.value(gather.row.upper), e.value(gather.row.lower))
-            condition = b.compare("sge", b.mul(length, size), integer(_STRIP))
+            condition = b.compare("sge", b.mul(length, size), integer(_LEAST))
     return tuple(chosen), condition
 
 
 def write_prefetches(
-    e: Expressions, gathers: tuple[Gather, ...], at: Value, strip: tuple[Value, int] | None
+    e: Expressions, gathers: tuple[Gather, ...], at: Value, strip: AheadOfStrip | None
 ) -> None:
     """Write the prefetches of the iteration ``at``."""
     before = dict(e.values)
     for gather in gathers:
         if gather.segments is not None:
             _write_segment(e, gather, gather.segments, at)
-            continue
-        start = e.value(gather.row.lower) if strip is None else strip[0]
-        _write_row(e, gather, at, start)
+        elif strip is not None:
+            _write_strip(e, gather, at, strip)
+        else:
+            _write_row(e, gather, at)
     e.values.clear()
     e.values.update(before)
 
 
-def _look_ahead(e: Expressions, gather: Gather, at: Value, distance: int) -> None:
-    """Let the coordinate be that of a later entry."""
+def _look_ahead(e: Expressions, gather: Gather, ahead: Value) -> None:
+    """Let the coordinate be that of a later entry, of the last one behind that."""
     b = e.builder
     least = e.functions.intrinsic("llvm.umin.i64", "i64", "i64", "i64")
     last = b.add(e.arrays[gather.stored.name].extent(b, 0), -1)
-    e.values[_AT.name] = b.call(least, [b.add(at, distance), last])
+    e.values[_AT.name] = b.call(least, [ahead, last])
     e.values[gather.coordinate.name] = e.value(as_index(gather.stored, _AT))
 
 
-def _write_lines(e: Expressions, place: Value, count: int) -> None:
+def _write_strip(e: Expressions, gather: Gather, at: Value, strip: AheadOfStrip) -> None:
+    """Prefetch a strip of a later entry.
+
+    Behind the last entry comes the first one with the next strip, or the next row's entries.
+    """
     b = e.builder
-    prefetch = e.functions.intrinsic("llvm.prefetch.p0", "void", "ptr", "i32", "i32", "i32")
-    for line in range(count):
-        flags = [integer(0, "i32"), integer(3, "i32"), integer(1, "i32")]
-        b.call(prefetch, [b.offset(place, line * _LINE), *flags])
+    row, following = gather.row, b.add(strip.base, strip.width)
+    is_last = b.compare("sge", following, e.value(row.upper))
+    ahead = b.add(at, _AHEAD)
+    is_beyond = b.compare("sge", ahead, strip.upper)
+    back = b.select(is_last, integer(0), b.op("sub", strip.upper, strip.lower))
+    start = b.select(is_last, e.value(row.lower), following)
+    _look_ahead(e, gather, b.select(is_beyond, b.op("sub", ahead, back), ahead))
+    e.values[row.var.name] = b.select(is_beyond, start, strip.base)
+    place = e.place(e.arrays[gather.load.memref.name], gather.load.indices)
+    size = strip.width * element_size(gather.load.memref)
+    for line in range(-(-min(size, _MOST) // _LINE)):
+        prefetch_line(e, place, integer(line * _LINE))
 
 
-def _write_row(e: Expressions, gather: Gather, at: Value, start: Value) -> None:
-    """Prefetch the lines of a strip, and one more, as it may begin inside of a line."""
-    _look_ahead(e, gather, at, _AHEAD)
+def _write_row(e: Expressions, gather: Gather, at: Value) -> None:
+    """Prefetch the first lines of a later entry's row; of a short row the last one again."""
+    b = e.builder
+    _look_ahead(e, gather, b.add(at, _AHEAD))
+    start = e.value(gather.row.lower)
     e.values[gather.row.var.name] = start
     place = e.place(e.arrays[gather.load.memref.name], gather.load.indices)
-    _write_lines(e, place, _STRIP // _LINE + 1)
+    least = e.functions.intrinsic("llvm.umin.i64", "i64", "i64", "i64")
+    size = b.mul(b.op("sub", e.value(gather.row.upper), start), element_size(gather.load.memref))
+    for distance in range(0, _MOST, _LINE):
+        by = integer(distance)
+        if distance >= _LEAST:
+            by = b.call(least, [by, b.add(size, -1)])
+        prefetch_line(e, place, by)
 
 
 def _write_segment(e: Expressions, gather: Gather, segments: Memref, at: Value) -> None:
     """Prefetch the first entries of a row; then the hardware goes on."""
-    _look_ahead(e, gather, at, _SEGMENTS_AHEAD)
+    _look_ahead(e, gather, e.builder.add(at, _SEGMENTS_AHEAD))
     e.values[gather.row.var.name] = e.value(as_index(segments, gather.coordinate))
     place = e.place(e.arrays[gather.load.memref.name], gather.load.indices)
-    _write_lines(e, place, _SEGMENT_LINES)
+    for line in range(_SEGMENT_LINES):
+        prefetch_line(e, place, integer(line * _LINE))

@@ -19,6 +19,7 @@ from sparsejit.backends.llvm._loop_notes import loop_properties
 from sparsejit.backends.llvm._outline import write_parallel
 from sparsejit.backends.llvm._parallel import ParallelLoops
 from sparsejit.backends.llvm._prefetch import (
+    AheadOfStrip,
     Gather,
     find_gathers,
     worth_it,
@@ -405,7 +406,9 @@ class Statements:
         """Write a loop as it stands, on one thread."""
         self._kept.note(stmt, self.context.growable)
         lower, upper = self._e.value(stmt.lower), self._e.value(stmt.upper)
-        strip = (self._tile[1].base, self._tile[1].width) if self._tile is not None else None
+        strip = None
+        if self._tile is not None:
+            strip = AheadOfStrip(self._tile[1].base, self._tile[1].width, lower, upper)
         found = () if "prefetch" in self._options.without else find_gathers(stmt)
         gathers, condition = worth_it(self._e, found, strip)
         has_streams = "streams" not in self._options.without

@@ -53,10 +53,10 @@ def prefetch_streams(e: Expressions, loop: For, at: Value, *, is_inside: bool) -
         if array.is_unit:
             place = e.builder.offset(array.data(e.builder), e.builder.mul(at, element_size(memref)))
             for line in range(1 if is_inside else _LINES):
-                prefetch_line(e, place, AHEAD + line * _LINE)
+                prefetch_line(e, place, integer(AHEAD + line * _LINE))
 
 
-def prefetch_line(e: Expressions, place: Value, distance: int) -> None:
+def prefetch_line(e: Expressions, place: Value, distance: Value) -> None:
     """Prefetch the line so many bytes behind an address, whether there is memory or not."""
     b = e.builder
     prefetch = e.functions.intrinsic("llvm.prefetch.p0", "void", "ptr", "i32", "i32", "i32")

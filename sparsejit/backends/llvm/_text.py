@@ -304,9 +304,13 @@ class Builder:
         kind = vector_of("ptr", max(lanes_of(address.type), lanes_of(by.type)))
         return self._line(kind, f"getelementptr inbounds {element}, {address}, {by}")
 
-    def beyond(self, address: Value, size: int) -> Value:
+    def beyond(self, address: Value, size: Value) -> Value:
         """Return an address some bytes further, which may lie outside of the array."""
-        return self._line("ptr", f"getelementptr i8, {address}, i64 {size}")
+        return (
+            address
+            if size.known == 0
+            else self._line("ptr", f"getelementptr i8, {address}, {size}")
+        )
 
     def call(self, callee: Callee, operands: Sequence[Value], flags: str = "") -> Value:
         """Return what a function returns."""

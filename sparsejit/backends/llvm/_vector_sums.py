@@ -14,7 +14,7 @@ added up behind the loop, so the order of the sum depends on the number of passe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sparsejit.backends.llvm._arrays import element_size
@@ -22,7 +22,7 @@ from sparsejit.backends.llvm._expressions import Expressions
 from sparsejit.backends.llvm._options import CodeOptions
 from sparsejit.backends.llvm._partial_sums import identity
 from sparsejit.backends.llvm._streams import AHEAD, find_streams, prefetch_line
-from sparsejit.backends.llvm._text import Builder, Value, lanes_of, vector_of
+from sparsejit.backends.llvm._text import Builder, Value, integer, lanes_of, vector_of
 from sparsejit.backends.llvm._types import in_register
 from sparsejit.backends.llvm._vector_forms import Passes, depends, has_vectors
 from sparsejit.backends.llvm._vectors import Strip, iota
@@ -219,7 +219,7 @@ class _Sums:
             place = b.offset(array.data(b), b.mul(base, element_size(memref)))
             for number in range(len(masks)):
                 skipped = number * self._lanes * element_size(memref)
-                prefetch_line(self._e, place, AHEAD + skipped)
+                prefetch_line(self._e, place, integer(AHEAD + skipped))
         for stmt in self._loop.body:
             if isinstance(stmt, Let):
                 strip.define(stmt.var, stmt.value)
@@ -257,7 +257,6 @@ class _Sums:
             b.store(self._combine(op, before, total, var), slot, 8)
 
 
-def _halves(b: Builder, vector: Value) -> Sequence[Value]:
-    lanes = lanes_of(vector.type)
-    half = lanes // 2
-    return [b.lanes(vector, start, half) for start in (0, half)]
+def _halves(b: Builder, vector: Value) -> tuple[Value, Value]:
+    half = lanes_of(vector.type) // 2
+    return b.lanes(vector, 0, half), b.lanes(vector, half, half)
