@@ -189,8 +189,12 @@ def _numbered(found: _Gathering, names: Names) -> list[Stmt]:
 def _marking(found: _Gathering, numbers: Memref, count: Var, names: Names) -> Stmt:
     """Mark the entries whose keys are not those of the entry in front of them."""
     q = found.loop.var
-    mine = [Let(names.var("key", expr_dtype(key)), key) for key in found.keys]
-    equal: list[Expr] = [compare(BinaryOp.EQ, let.var, let.value) for let in mine]
+    mine: list[Stmt] = []
+    equal: list[Expr] = []
+    for key in found.keys:
+        here = names.var("key", expr_dtype(key))
+        mine.append(Let(here, key))
+        equal.append(compare(BinaryOp.EQ, here, key))
     same = reduce(partial(compare, BinaryOp.AND), equal)
     first = Store(numbers, (plus(q, int_(1)),), int_(1))
     # in the pass of the entry in front, the next but one number is that of this entry
@@ -220,7 +224,7 @@ def _gathered(found: _Gathering, numbers: Memref, count: Var, names: Names) -> S
         Assign(following, plus(following, int_(1))),
     )
     more = Select(compare(BinaryOp.LT, following, count), goes_on, _FALSE)
-    begins = (
+    begins: tuple[Stmt, ...] = (
         Let(run, number),
         *kept,
         Let(total, start, mutable=True),

@@ -116,6 +116,14 @@ def _with_factors(function: Callable[..., Any], format: Any) -> Program:
     return function, lambda t: (_matrix(t, format), _dense(t, 6, 3), _dense(t, 3, 8))
 
 
+def _of_factors(format: Any) -> Program:
+    return _mttkrp, lambda t: (_tensor(t, format), _dense(t, 5, 3), _dense(t, 6, 3))
+
+
+def _of_vector(format: Any) -> Program:
+    return _ttv, lambda t: (_tensor(t, format), _dense(t, 6))
+
+
 PROGRAMS: dict[str, Program] = {
     **{f"spmv {name}": _with_vector(format) for name, format in FORMATS.items()},
     "spmv nv24": (_product, lambda t: (_pruned(t), _dense(t, 8))),
@@ -134,17 +142,8 @@ PROGRAMS: dict[str, Program] = {
         for name in ("csr", "csc", "coo", "dcsr", "bsr")
     },
     "sddmm sampled": _with_factors(_sampled, sj.CSR),
-    **{
-        f"mttkrp {name}": (
-            _mttkrp,
-            lambda t, f=format: (_tensor(t, f), _dense(t, 5, 3), _dense(t, 6, 3)),
-        )
-        for name, format in TENSORS.items()
-    },
-    **{
-        f"ttv {name}": (_ttv, lambda t, f=format: (_tensor(t, f), _dense(t, 6)))
-        for name, format in TENSORS.items()
-    },
+    **{f"mttkrp {name}": _of_factors(format) for name, format in TENSORS.items()},
+    **{f"ttv {name}": _of_vector(format) for name, format in TENSORS.items()},
     "map": (lambda A: np.exp(A) * 2, lambda t: (_matrix(t, sj.CSR),)),
     "dense elementwise": (lambda x, y: x * y + 1, lambda t: (_dense(t, 6, 8), _dense(t, 6, 8))),
     "sparse and dense": (_sum, lambda t: (_matrix(t, sj.CSR), _dense(t, 6, 8))),

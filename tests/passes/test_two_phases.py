@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from pytest_regressions.file_regression import FileRegressionFixture
 
+from sparsejit.backends import BACKENDS
 from sparsejit.ir.loop_printing import print_body, print_loops
 from sparsejit.ir.loop_walk import all_statements
 from sparsejit.ir.loops import (
@@ -96,6 +98,24 @@ def test_counting_computes_no_values() -> None:
 def test_a_loop_that_appends_and_nothing_else_is_split() -> None:
     assert is_split(chosen())
     assert is_split(chosen(Push(y, count, count), STEP))
+
+
+@pytest.mark.parametrize(("start", "stop"), [(2, 5), (0, 6), (4, 4), (5, 3)])
+def test_a_loop_from_anywhere_is_split_on_request(start: int, stop: int) -> None:
+    func = chosen()
+    moved = tuple(
+        replace(stmt, lower=index(start), upper=index(stop)) if isinstance(stmt, For) else stmt
+        for stmt in func.body
+    )
+    func = replace(func, body=moved)
+    made = assemble_in_two_phases(func, any_start=True)
+    verify_loops(made)
+    assert any(isinstance(stmt, Scan) for stmt in made.body)
+    numbers = np.array([7, 1, 9, 3, 4, 2])
+    backend = BACKENDS["interpreter"]
+    (found,) = backend.load(backend.emit(made), cache=False)([6, numbers])
+    part = numbers[start:stop]
+    np.testing.assert_array_equal(found, part[part < 5])
 
 
 @pytest.mark.parametrize(

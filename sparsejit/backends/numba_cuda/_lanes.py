@@ -138,15 +138,15 @@ class LaneWriter(SourceWriter):
         lane, fresh = self._own.lane, self.fresh
         keys = [fresh("key") for _ in turns.keys]
         alike, turn, now, going = (fresh(name) for name in ("alike", "turn", "now", "going"))
-        for key in keys:
-            self.line(f"{key} = int64(-1) - {lane}")
+        for name in keys:
+            self.line(f"{name} = int64(-1) - {lane}")
         self.line(f"if {has_pass}:")
         self._indent += 4
         self.block(turns.ready)
         for name, key in zip(keys, turns.keys, strict=True):
             self.assign(name, Call("int64", (self.expressions.expression(key),)))
         self._indent -= 4
-        self.line(f"{alike} = {' & '.join(f'peers({key})' for key in keys)}")
+        self.line(f"{alike} = {' & '.join(f'peers({name})' for name in keys)}")
         self.line(f"{turn} = lanes_below({alike}, {lane}) if {has_pass} else int64(-1)")
         self.line(f"{now} = int64(0)")
         self.line(f"{going} = int64(1)")
