@@ -172,9 +172,7 @@ def _appended(
     return lengths
 
 
-def _has_blocks(
-    inside: Iterable[Stmt], arrays: dict[str, tuple[Memref, Expr]], count: Var
-) -> bool:
+def _has_blocks(inside: Iterable[Stmt], arrays: dict[str, tuple[Memref, Expr]], count: Var) -> bool:
     """Whether several elements of an array are written for one step of a count."""
     return any(
         count.name in variables(at) and at != count

@@ -25,6 +25,7 @@ from sparsejit.sparsify_and_bufferize._iteration_lattice import IterationLattice
 from sparsejit.sparsify_and_bufferize._kernel import Kernel, State
 from sparsejit.sparsify_and_bufferize._level_iterators import Cursor, LevelIterator
 from sparsejit.sparsify_and_bufferize._level_space import Access
+from sparsejit.sparsify_and_bufferize._sampled_sink import SampledSink
 from sparsejit.sparsify_and_bufferize._scalar_lowering import lower_scalar, widened
 from sparsejit.sparsify_and_bufferize._sinks import Sink, Stmts
 from sparsejit.sparsify_and_bufferize._workspace_sink import WorkspaceSink
@@ -336,7 +337,8 @@ class LoopNest:
         total = loops.Var(kernel.namer.fresh("acc"), dtype)
         inner = replace(state, accumulator=total)
         hit: loops.Var | None = None
-        if not self._sink.random_access and not self._always_contributes(state):
+        has_slots = self._sink.random_access and not isinstance(self._sink, SampledSink)
+        if not has_slots and not self._always_contributes(state):
             hit = loops.Var(kernel.namer.fresh("hit"), DType.BOOL)
             inner = replace(inner, hit=hit)
         body = self._loop(depth, inner)

@@ -1,9 +1,9 @@
-"""Sparse results with some of the entries of one operand, met in any order: sampled products.
+"""Sparse results with some of the entries of one operand: sampled products, intersections.
 
 Each slot of the operand has room for a value and a flag that says whether something was written.
 So elements are written in any order and more than once, without a workspace of the result's extent
 and without sorting; in the end the slots that were written are counted row by row, and moved
-together.
+together. What decides whether there is an element is done once, not first to count.
 """
 
 from __future__ import annotations
@@ -60,8 +60,9 @@ class SampledSink(PlainSink):
 
     def prologue(self) -> Stmts:
         slots = (loops.DimOf(self._source.values, 0),)
+        start = self._kernel.fill if self._kernel.reads_out else None
         return (
-            loops.Alloc(self._room, slots, self._kernel.fill),
+            loops.Alloc(self._room, slots, start),
             loops.Alloc(self._met, slots, ix.true(False).const),
         )
 
@@ -106,20 +107,26 @@ class SampledSink(PlainSink):
         return loops.For(row, ix.index(0), parents, body, parallel=True)
 
     def _moved(self, pos: loops.Memref, crd: loops.Memref, parents: loops.Expr) -> loops.Stmt:
+        """Every slot is moved to the next place; the next one takes the same, if it was empty."""
         fresh = self._kernel.namer.fresh
         row, slot = loops.Var(fresh("r"), INDEX), loops.Var(fresh("p"), INDEX)
-        place = loops.Var(fresh("q"), INDEX)
+        place, end = loops.Var(fresh("q"), INDEX), loops.Var(fresh("q_end"), INDEX)
         source = self._source.coordinates[-1]
         assert source is not None
         coordinate = ix.as_index(loops.Load(source, (slot,)))
-        keep = (
+        kept = loops.Cast(loops.Load(self._met, (slot,)), INDEX)
+        move = (
             loops.Store(crd, (place,), narrowed(coordinate, crd.dtype)),
             loops.Store(self._result.values, (place,), loops.Load(self._room, (slot,))),
-            loops.Assign(place, ix.add(place, ix.index(1))),
+            loops.Assign(place, ix.add(place, kept)),
+            loops.Assign(slot, ix.add(slot, ix.index(1))),
         )
+        after = ix.add(row, ix.index(1))
         body = (
             loops.Let(place, ix.as_index(loops.Load(pos, (row,))), mutable=True),
-            loops.For(slot, *self._rows(row), (loops.If(loops.Load(self._met, (slot,)), keep),)),
+            loops.Let(end, ix.as_index(loops.Load(pos, (after,)))),
+            loops.Let(slot, self._rows(row)[0], mutable=True),
+            loops.While(ix.less(place, end), move),
         )
         return loops.For(row, ix.index(0), parents, body, parallel=True)
 

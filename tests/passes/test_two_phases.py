@@ -85,7 +85,7 @@ def loops_of(name: str) -> LoopFunc:
     return sparsify_and_bufferize(PROGRAMS[name]())
 
 
-@pytest.mark.parametrize("name", ["add_csr", "multiply_csr_csr", "spgemm_rows", "ttv", "ttm"])
+@pytest.mark.parametrize("name", ["add_csr", "spgemm_rows", "ttv", "ttm"])
 def test_text(name: str, file_regression: FileRegressionFixture) -> None:
     file_regression.check(print_loops(split(loops_of(name))), extension=".txt")
 

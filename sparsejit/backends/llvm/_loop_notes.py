@@ -2,20 +2,43 @@
 
 Hardware gathers are the slowest way to load elements that other loads point to, and scatters to
 store them, so a loop over stored entries that has such loads or stores stays scalar; where it adds
-up, four sums run side by side.
+up, four sums run side by side. Segments that are short on average are added up one by one: where
+the fours end, and where the rest does, is what no processor predicts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from sparsejit.backends.llvm._work import segment_of
 from sparsejit.ir.loop_walk import all_expressions, blocks, expressions
-from sparsejit.ir.loops import Expr, For, Let, Load, Search, Store, Var
+from sparsejit.ir.loop_writing import as_index, binary, compare, int_, times
+from sparsejit.ir.loops import Assign, DimOf, Expr, For, Let, Load, Search, Store, Var
+from sparsejit.ir.ops import BinaryOp
 
-__all__ = ["loop_properties"]
+__all__ = ["ONE_BY_ONE", "are_long", "loop_properties"]
 
+_LONG = 8
 _SCALAR = '!{!"llvm.loop.vectorize.width", i32 1}'
+_NO_UNROLLING = '!{!"llvm.loop.unroll.disable"}'
 _FOUR_SUMS = '!{!"llvm.loop.interleave.count", i32 4}'
+ONE_BY_ONE = (_SCALAR, _NO_UNROLLING)
+"""The metadata nodes of a loop over short segments."""
+
+
+def are_long(stmt: For) -> Expr | None:
+    """Whether segments that a loop adds up have many entries each, on average.
+
+    None where this is not asked: the loop runs over no segments, or adds up nothing in fours.
+    """
+    segment = segment_of(stmt)
+    adds_up = any(isinstance(inner, Assign) for inner in stmt.body)
+    if segment is None or not adds_up or not loop_properties(stmt):
+        return None
+    pos, _ = segment
+    last = binary(BinaryOp.SUB, DimOf(pos, 0), int_(1))
+    stored = binary(BinaryOp.SUB, as_index(pos, last), as_index(pos, int_(0)))
+    return compare(BinaryOp.GE, stored, times(last, int_(_LONG)))
 
 
 def loop_properties(stmt: For) -> tuple[str, ...]:
