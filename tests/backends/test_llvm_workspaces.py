@@ -75,7 +75,7 @@ def lowered(func: LoopFunc, *without: str) -> str:
 def matrix(
     rng: np.random.Generator, rows: int, columns: int, density: float, dtype: str = "float64"
 ) -> tuple[Any, list[Any]]:
-    made = sp.random_array((rows, columns), density=density, rng=rng, format="csr")
+    made: Any = sp.random_array((rows, columns), density=density, rng=rng, format="csr")
     made.data = np.round(rng.standard_normal(made.nnz) * 3).astype(dtype)
     arrays = [made.indptr.astype(np.int64), made.indices.astype(np.int64), made.data]
     return made, arrays

@@ -1,6 +1,7 @@
 declare i64 @llvm.umin.i64(i64, i64)
 declare i64 @sparsejit_count(i64)
 declare i32 @sparsejit_run(ptr, ptr, i64)
+declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
 
 define internal i32 @loops(i64 %p0, i64 %p1, ptr noalias %p2, i64 %p3, ptr noalias %p4, i64 %p5, ptr noalias %p6, i64 %p7, ptr noalias %p8, i64 %p9, ptr noalias %p10, ptr noalias %p11) nounwind {
 slots:
@@ -194,7 +195,7 @@ body:
   %v2 = icmp slt i64 %p10, %p11
   br i1 %v2, label %for, label %end
 for:
-  %v3 = phi i64 [ %p10, %body ], [ %v26, %end.1 ]
+  %v3 = phi i64 [ %p10, %body ], [ %v36, %end.1 ]
   %v4 = getelementptr inbounds i32, ptr %p0, i64 %v3
   %v5 = load i32, ptr %v4, align 4
   %v6 = sext i32 %v5 to i64
@@ -202,29 +203,45 @@ for:
   %v8 = getelementptr inbounds i32, ptr %p0, i64 %v7
   %v9 = load i32, ptr %v8, align 4
   %v10 = sext i32 %v9 to i64
-  %v11 = icmp slt i64 %v6, %v10
-  br i1 %v11, label %for.1, label %end.1
+  %v11 = mul nsw i64 %v6, 4
+  %v12 = getelementptr inbounds i8, ptr %p2, i64 %v11
+  %v13 = getelementptr i8, ptr %v12, i64 2048
+  call void @llvm.prefetch.p0(ptr %v13, i32 0, i32 3, i32 1)
+  %v14 = getelementptr i8, ptr %v12, i64 2112
+  call void @llvm.prefetch.p0(ptr %v14, i32 0, i32 3, i32 1)
+  %v15 = getelementptr i8, ptr %v12, i64 2176
+  call void @llvm.prefetch.p0(ptr %v15, i32 0, i32 3, i32 1)
+  %v16 = mul nsw i64 %v6, 8
+  %v17 = getelementptr inbounds i8, ptr %p4, i64 %v16
+  %v18 = getelementptr i8, ptr %v17, i64 2048
+  call void @llvm.prefetch.p0(ptr %v18, i32 0, i32 3, i32 1)
+  %v19 = getelementptr i8, ptr %v17, i64 2112
+  call void @llvm.prefetch.p0(ptr %v19, i32 0, i32 3, i32 1)
+  %v20 = getelementptr i8, ptr %v17, i64 2176
+  call void @llvm.prefetch.p0(ptr %v20, i32 0, i32 3, i32 1)
+  %v21 = icmp slt i64 %v6, %v10
+  br i1 %v21, label %for.1, label %end.1
 for.1:
-  %v12 = phi i64 [ %v6, %for ], [ %v24, %for.1 ]
-  %v13 = getelementptr inbounds i32, ptr %p2, i64 %v12
-  %v14 = load i32, ptr %v13, align 4
-  %v15 = sext i32 %v14 to i64
-  %v16 = getelementptr inbounds double, ptr %p4, i64 %v12
-  %v17 = load double, ptr %v16, align 8
-  %v18 = getelementptr inbounds double, ptr %p6, i64 %v15
-  %v19 = load double, ptr %v18, align 8
-  %v20 = fmul contract double %v17, %v19
-  %v21 = getelementptr inbounds double, ptr %p8, i64 %v3
-  %v22 = load double, ptr %v21, align 8
-  %v23 = fadd reassoc contract double %v22, %v20
-  store double %v23, ptr %v21, align 8
-  %v24 = add nsw i64 %v12, 1
-  %v25 = icmp slt i64 %v24, %v10
-  br i1 %v25, label %for.1, label %end.1, !llvm.loop !2
+  %v22 = phi i64 [ %v6, %for ], [ %v34, %for.1 ]
+  %v23 = getelementptr inbounds i32, ptr %p2, i64 %v22
+  %v24 = load i32, ptr %v23, align 4
+  %v25 = sext i32 %v24 to i64
+  %v26 = getelementptr inbounds double, ptr %p4, i64 %v22
+  %v27 = load double, ptr %v26, align 8
+  %v28 = getelementptr inbounds double, ptr %p6, i64 %v25
+  %v29 = load double, ptr %v28, align 8
+  %v30 = fmul contract double %v27, %v29
+  %v31 = getelementptr inbounds double, ptr %p8, i64 %v3
+  %v32 = load double, ptr %v31, align 8
+  %v33 = fadd reassoc contract double %v32, %v30
+  store double %v33, ptr %v31, align 8
+  %v34 = add nsw i64 %v22, 1
+  %v35 = icmp slt i64 %v34, %v10
+  br i1 %v35, label %for.1, label %end.1, !llvm.loop !2
 end.1:
-  %v26 = add nsw i64 %v3, 1
-  %v27 = icmp slt i64 %v26, %p11
-  br i1 %v27, label %for, label %end
+  %v36 = add nsw i64 %v3, 1
+  %v37 = icmp slt i64 %v36, %p11
+  br i1 %v37, label %for, label %end
 end:
   ret i32 0
 }
