@@ -126,8 +126,7 @@ def default_pipeline(
     """
     loop_passes: list[tuple[str, LoopPass]] = [("simplify-loops", simplify_loops)]
     if parallelization != "none":
-        assemble = partial(assemble_in_two_phases, any_start=for_device)
-        loop_passes.append(("two-phases", assemble))
+        loop_passes.append(("two-phases", assemble_in_two_phases))
         if not ordered_reductions:
             loop_passes.append(("split-reductions", split_reductions))
     if parallelization != "any-storage-any-loop":

@@ -147,7 +147,8 @@ class Search:
     """The position ``p`` in ``lower .. upper - 1`` with ``coordinates[p] == key``, or -1: an int64.
 
     ``coordinates`` is a rank-1 memref (rank 2 with ``column`` for an array of structs). Binary
-    search where ``ordered``, linear search otherwise.
+    search where ``ordered``, linear search otherwise. ``extent`` is known to be more than any key
+    and coordinate, where it is given; it is an expression over the function's parameters.
     """
 
     coordinates: Memref
@@ -156,6 +157,7 @@ class Search:
     key: Expr
     ordered: bool = True
     column: int | None = None
+    extent: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""The slice of a loop body for one variable: what decides its value, and nothing else.
+"""The slice of a loop body for some variables: what decides their values, and nothing else.
 
-In: statements, and a variable that they count up. Out: the statements without those that cannot
+In: statements, and variables that they count up. Out: the statements without those that cannot
 have an influence on it: what is stored and not read, values that nobody uses.
 """
 
@@ -32,24 +32,26 @@ __all__ = ["counting_slice", "renamed"]
 
 
 def counting_slice(
-    body: Sequence[Stmt], count: Var, appended: Sequence[Memref]
+    body: Sequence[Stmt], counts: Sequence[Var], appended: Sequence[Memref]
 ) -> tuple[Stmt, ...]:
-    """Return what of ``body`` decides how ``count`` grows; nobody reads the ``appended`` arrays."""
+    """Return what of ``body`` decides how ``counts`` grow; nobody reads the ``appended`` arrays."""
     names = {memref.name for memref in appended}
 
     def drop(stmt: Stmt) -> Iterable[Stmt]:
-        return () if isinstance(stmt, Push) and stmt.memref.name in names else (stmt,)
+        is_appended = isinstance(stmt, Push | Store) and stmt.memref.name in names
+        return () if is_appended else (stmt,)
 
     sliced = map_body(body, change_stmt=drop)
     while True:
-        smaller = _without_unused(sliced, count)
+        smaller = _without_unused(sliced, counts)
         if smaller == sliced:
             return sliced
         sliced = smaller
 
 
-def _without_unused(body: Sequence[Stmt], count: Var) -> tuple[Stmt, ...]:
+def _without_unused(body: Sequence[Stmt], counts: Sequence[Var]) -> tuple[Stmt, ...]:
     """Leave out what nothing else in ``body`` reads, once."""
+    wanted = {count.name for count in counts}
     read: Counter[str] = Counter()
     own: Counter[str] = Counter()
     for stmt in all_statements(body):
@@ -60,7 +62,7 @@ def _without_unused(body: Sequence[Stmt], count: Var) -> tuple[Stmt, ...]:
                 own[stmt.var.name] += names.count(stmt.var.name)
 
     def is_read(name: str) -> bool:
-        return read[name] > own[name] or name == count.name
+        return read[name] > own[name] or name in wanted
 
     def keep(stmt: Stmt) -> Iterable[Stmt]:
         match stmt:

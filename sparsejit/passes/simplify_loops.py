@@ -2,8 +2,8 @@
 
 In: any loop function. Out: the same function with index arithmetic on constants computed
 (``i * 1``, ``0 + i``), branches on constants decided, loops that only count replaced by the number
-of their rounds, and empty loops and branches left out. Float arithmetic is not touched, because
-``x + 0.0`` is not ``x`` for every x.
+of their rounds, flags that each round sets set behind them, and empty loops and branches left out.
+Float arithmetic is not touched, because ``x + 0.0`` is not ``x`` for every x.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from sparsejit.ir.loops import Assign, Binary, Expr, For, If, Lit, LoopFunc, Sel
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Const
 from sparsejit.ir.types import INDEX
+from sparsejit.passes._flags import flags_behind
 
 __all__ = ["simplify_loops"]
 
@@ -84,6 +85,8 @@ def _statement(stmt: Stmt) -> Iterable[Stmt]:
             seen == count and dtype is INDEX and _integer(step) == 1
         ):
             return (_counted(count, lower, upper),)
+        case For(reductions=(), parallel=False):
+            return flags_behind(stmt)
         case If(Lit(const), then, orelse):
             return then if const.value else orelse
         case If(_, (), ()):

@@ -320,7 +320,7 @@ class AppendSink:
         fill = narrowed(literal(kernel.fill), values.dtype)
         reserve = loops.For(slot, ix.index(0), self._block, (loops.Push(values, at, fill),))
         flagged = replace(inner, slots={**inner.slots, _FLAG: written})
-        before = (reserve, loops.Let(written, ix.true(False), mutable=True))
+        before = (loops.Let(written, ix.true(False), mutable=True), reserve)
         return before, flagged, (loops.If(written, self._commit(stored, coordinate)),)
 
     def load(self, state: State) -> loops.Expr:
@@ -333,14 +333,14 @@ class AppendSink:
     def store(self, state: State, value: loops.Expr, reduce: BinaryOp | None) -> Stmts:
         values = self._result.values
         if self._has_block:
-            total = value
-            if reduce is not None:
-                total = loops.Binary(reduce, self.load(state), value, values.dtype.compute)
+            if reduce is not None and values.dtype.compute is not values.dtype:
+                value = loops.Binary(reduce, self.load(state), value, values.dtype.compute)
+                reduce = None
             written = state.slots[_FLAG]
             assert isinstance(written, loops.Var)
             slot = state.slots[len(self._sizes) - 1]
             return (
-                loops.Store(values, (slot,), narrowed(total, values.dtype)),
+                loops.Store(values, (slot,), narrowed(value, values.dtype), reduce),
                 loops.Assign(written, ix.true()),
             )
         assert reduce is None

@@ -157,11 +157,15 @@ def _priority(space: LevelSpace, loop: int) -> tuple[bool, bool, bool, int]:
     """Loops over stored entries first, then reductions, then the loops that only dense data has.
 
     A dense parallel loop goes innermost: it streams through rows of dense operands (SpMM as
-    ``i, k, j``), where a dense reduction inside would stride.
+    ``i, k, j``), where a dense reduction inside would stride. A block of values at each entry of a
+    result comes behind reductions over stored entries, and before others.
     """
     levels = [level for access in space.inputs for level in access.levels]
     sparse = any(loop in dims_of(level.expr) for level in levels)
     in_output_level = any(loop in dims_of(level.expr) for level in space.output.levels)
+    stored = [n for n, level in enumerate(space.output.levels) if not level.type.is_full]
+    above = space.output.levels[: stored[-1] + 1] if stored else space.output.levels
+    in_block = in_output_level and not any(loop in dims_of(level.expr) for level in above)
     parallel = space.loops[loop].is_parallel
-    outer_parallel = parallel and (sparse or in_output_level)
+    outer_parallel = parallel and (sparse or (in_output_level and not in_block))
     return (not (sparse or in_output_level), not outer_parallel, parallel and not sparse, loop)

@@ -124,8 +124,13 @@ class LevelIterator:
         slot = ix.add(ix.multiply(cursor.position, self.size), coordinate)
         return self.child(cursor, slot)
 
-    def locate(self, cursor: Cursor, coordinate: loops.Expr) -> loops.Expr:
-        """Return the position of ``coordinate`` among the children of ``cursor``, or -1."""
+    def locate(
+        self, cursor: Cursor, coordinate: loops.Expr, *, is_inside: bool = False
+    ) -> loops.Expr:
+        """Return the position of ``coordinate`` among the children of ``cursor``, or -1.
+
+        ``is_inside``: the coordinate is one of the level's extent.
+        """
         if self.type.nonunique:
             raise UnsupportedError(
                 f"{self.name} would have to be searched, but level {self.number} of its format "
@@ -136,7 +141,8 @@ class LevelIterator:
             raise self._unsupported("search a batch of")
         lower, upper = self.bounds(cursor)
         memref, column = coordinates_of(self.buffer, self.number)
-        return loops.Search(memref, lower, upper, coordinate, self.is_ordered, column)
+        extent = self.size if is_inside else None
+        return loops.Search(memref, lower, upper, coordinate, self.is_ordered, column, extent)
 
     def child(self, cursor: Cursor, position: loops.Expr, end: loops.Expr | None = None) -> Cursor:
         """Return the cursor after this level was resolved at ``position`` (``.. end - 1``)."""

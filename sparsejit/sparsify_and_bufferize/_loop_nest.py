@@ -25,6 +25,7 @@ from sparsejit.sparsify_and_bufferize._iteration_lattice import IterationLattice
 from sparsejit.sparsify_and_bufferize._kernel import Kernel, State
 from sparsejit.sparsify_and_bufferize._level_iterators import Cursor, LevelIterator
 from sparsejit.sparsify_and_bufferize._level_space import Access
+from sparsejit.sparsify_and_bufferize._sampled_sink import SampledSink
 from sparsejit.sparsify_and_bufferize._scalar_lowering import lower_scalar, widened
 from sparsejit.sparsify_and_bufferize._sinks import Sink, Stmts
 from sparsejit.sparsify_and_bufferize._workspace_sink import WorkspaceSink
@@ -40,16 +41,26 @@ class GridError(UnsupportedError):
 
 
 class LoopNest:
-    """Builds the statements of ``kernel`` with its loops in ``order``, writing to ``sink``."""
+    """Builds the statements of ``kernel`` with its loops in ``order``, writing to ``sink``.
+
+    Elements of ``sampler`` are looked up where a reduction is around, not walked for each round.
+    """
 
     def __init__(
-        self, kernel: Kernel, order: LoopOrder, sink: Sink, *, visits_grids: bool = True
+        self,
+        kernel: Kernel,
+        order: LoopOrder,
+        sink: Sink,
+        *,
+        visits_grids: bool = True,
+        sampler: int | None = None,
     ) -> None:
         self._kernel = kernel
         self._order = order.loops
         self._located = order.located
         self._sink = sink
         self._visits_grids = visits_grids
+        self._sampler = sampler
         self._whole: list[int] = []  # the loops around that visit every coordinate
         self.lattices: list[tuple[int, IterationLattice]] = []
 
@@ -78,6 +89,7 @@ class LoopNest:
             if not kernel.is_resolved(operand, cursor)
             and kernel.level_expr(operand, cursor.level) == Dim(loop)
             and kernel.iterator(operand, cursor.level).is_iterable
+            and not (operand == self._sampler and self._is_in_reduction(depth))
         ]
         everyone = frozenset(iterators)
         lattice = lattice_of(
@@ -107,6 +119,9 @@ class LoopNest:
         )
         self._whole = around
         return (*self._sink.enter_loop(loop, state), *statements) if statements else ()
+
+    def _is_in_reduction(self, depth: int) -> bool:
+        return any(not self._kernel.space.loops[loop].is_parallel for loop in self._order[:depth])
 
     def _visit(self, depth: int, state: State, everyone: frozenset[int], visit: Visit) -> Stmts:
         """Return the body for one coordinate at which the operands in ``visit`` are present."""
@@ -190,10 +205,20 @@ class LoopNest:
             missed = self._settle(state.without(frozenset({operand})), then)
             if not found and not missed:
                 return ()
-            bind = loops.Let(position, level.locate(cursor, coordinate))
+            is_inside = self._is_inside(operand, cursor)
+            bind = loops.Let(position, level.locate(cursor, coordinate, is_inside=is_inside))
             exists = ix.compare(BinaryOp.GE, position, ix.index(0))
             return (bind, loops.If(exists, found, missed))
         return then(state)
+
+    def _is_inside(self, operand: int, cursor: Cursor) -> bool:
+        """Whether a level has all coordinates of a loop, so that none is outside of its extent."""
+        level = self._kernel.space.inputs[operand].levels[cursor.level]
+        if not isinstance(level.expr, Dim) or level.is_diagonal:
+            return False
+        loop = self._kernel.space.loops[level.expr.index]
+        plain = loop.lower == Constant(0) and loop.block is None and loop.diagonal is None
+        return plain and loop.extent == level.size
 
     def _step_into(
         self,
@@ -312,7 +337,8 @@ class LoopNest:
         total = loops.Var(kernel.namer.fresh("acc"), dtype)
         inner = replace(state, accumulator=total)
         hit: loops.Var | None = None
-        if not self._sink.random_access and not self._always_contributes(state):
+        has_slots = self._sink.random_access and not isinstance(self._sink, SampledSink)
+        if not has_slots and not self._always_contributes(state):
             hit = loops.Var(kernel.namer.fresh("hit"), DType.BOOL)
             inner = replace(inner, hit=hit)
         body = self._loop(depth, inner)

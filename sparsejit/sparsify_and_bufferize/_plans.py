@@ -10,12 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
+from sparsejit.affine import dims_of
 from sparsejit.ir import loops
-from sparsejit.ir.scalar import Select
+from sparsejit.ir.scalar import Select, args_of
 from sparsejit.ir.tensor import Generic
 from sparsejit.sparsify_and_bufferize._buffers import Buffer, DenseBuffer, SparseBuffer
 from sparsejit.sparsify_and_bufferize._iteration_graph import LoopOrder, loop_orders
-from sparsejit.sparsify_and_bufferize._level_space import LevelSpace, level_spaces_of
+from sparsejit.sparsify_and_bufferize._level_space import Access, LevelSpace, level_spaces_of
 from sparsejit.sparsify_and_bufferize._options import StageOptions
 
 __all__ = ["Plan", "Task", "plans_of"]
@@ -28,13 +29,15 @@ class Plan:
     """One way to lower an operation: its loops, and how operands and result are treated.
 
     ``scatter``: the result goes through a workspace; ``convert``: the operands that do not fit the
-    order are converted rather than searched.
+    order are converted rather than searched. ``sampler`` is an input that stores what the result
+    may store, of which elements are looked up inside of a reduction.
     """
 
     space: LevelSpace
     order: LoopOrder
     scatter: bool
     convert: bool
+    sampler: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,9 @@ def plans_of(task: Task) -> Iterator[Plan]:
     guarded = isinstance(task.op.body, Select)  # where_stored around a sum: entries without terms
     sparse = isinstance(task.destination, SparseBuffer) and not task.updates
     scattering = (False, True) if sparse and not task.op.init.type.format.is_all_full else (False,)
+    if sparse and task.options.storage == "inline":
+        for space in spaces:
+            yield from _sampled(task, space)
     for convert in (False, True) if task.converts else (False,):
         for scatter in scattering:
             for space in spaces:
@@ -72,3 +78,24 @@ def plans_of(task: Task) -> Iterator[Plan]:
                 ):
                     if order.located or not convert:
                         yield Plan(space, order, scatter, convert)
+
+
+def _sampled(task: Task, space: LevelSpace) -> Iterator[Plan]:
+    """Yield plans of sums that another operand samples: ``S * (A @ B)``, row by row.
+
+    Every operand is in order so, and a row of ``S`` is walked once, not for each row of ``B``.
+    """
+    order = next(loop_orders(space), None)
+    if order is None or order.located or len(task.op.inputs) not in args_of(task.op.body):
+        return
+    reductions = {n for n, loop in enumerate(space.loops) if not loop.is_parallel}
+    last = max((order.loops.index(n) for n in _loops_of(space.output)), default=0)
+    if not reductions.intersection(order.loops[:last]):
+        return
+    for number, access in enumerate(space.inputs):
+        if access.may_be_absent and access.levels == space.output.levels:
+            yield Plan(space, order, scatter=False, convert=False, sampler=number)
+
+
+def _loops_of(access: Access) -> frozenset[int]:
+    return frozenset[int]().union(*(dims_of(level.expr) for level in access.levels))

@@ -1,6 +1,7 @@
 """Which sinks can take the result of an operation under a plan, and why others cannot.
 
-A result with exactly the entries of an operand copies its pattern; one whose elements come in
+A result with exactly the entries of an operand copies its pattern, one with those that others have
+too has a slot for each; one whose elements come in
 order and once is appended; one scattered into row by row goes through a dense workspace; one whose
 elements come once, and in order under each parent, is counted and placed, unless entries are to be
 sorted; any other goes through a workspace of entries.
@@ -26,6 +27,7 @@ from sparsejit.sparsify_and_bufferize._kernel import Kernel
 from sparsejit.sparsify_and_bufferize._level_space import Access
 from sparsejit.sparsify_and_bufferize._pattern_sink import PatternSink
 from sparsejit.sparsify_and_bufferize._plans import Plan, Task
+from sparsejit.sparsify_and_bufferize._sampled_sink import SampledSink
 from sparsejit.sparsify_and_bufferize._scatter_sink import ScatterSink
 from sparsejit.sparsify_and_bufferize._sinks import DenseSink, FullSink, Sink
 from sparsejit.sparsify_and_bufferize._workspace_sink import WorkspaceSink
@@ -49,6 +51,8 @@ def sinks_for(task: Task, plan: Plan) -> list[MakeSink]:
             return [lambda kernel: PatternSink(kernel, last, destination, in_place=True)]
         case SparseBuffer() if destination.format.is_all_full:
             return [lambda kernel: FullSink(kernel, destination, scatters=_scatters(kernel, order))]
+        case SparseBuffer() if plan.sampler is not None:
+            return [lambda kernel: SampledSink(kernel, _needed(kernel, plan.sampler), destination)]
         case SparseBuffer() if plan.scatter:
             return _scattering(task, order, destination)
         case SparseBuffer() if task.options.storage == "runtime":
@@ -62,6 +66,7 @@ def sinks_for(task: Task, plan: Plan) -> list[MakeSink]:
         case SparseBuffer():
             return [
                 lambda kernel: PatternSink(kernel, _pattern_operand(kernel), destination),
+                lambda kernel: SampledSink(kernel, _sampling_operand(kernel), destination),
                 lambda kernel: AppendSink(
                     *_appendable(kernel, order, destination, every_level=False)
                 ),
@@ -173,6 +178,26 @@ def _pattern_operand(kernel: Kernel) -> int:
         if always_stores(kernel, number, others):
             return number
     raise UnsupportedError("no operand has exactly the entries of the result")
+
+
+def _needed(kernel: Kernel, number: int | None) -> int:
+    """Check that the result stores nothing where an input does not."""
+    assert number is not None
+    if kernel.outcome(kernel.start().without(frozenset({number}))) is not None:
+        raise UnsupportedError("the result stores more than the operand that would sample it")
+    return number
+
+
+def _sampling_operand(kernel: Kernel) -> int:
+    """Return an input that stores what the result does, and maybe more: others decide that.
+
+    With one sparse input it is cheap to count the entries first.
+    """
+    sparse = [k for k, access in enumerate(kernel.space.inputs) if access.may_be_absent]
+    for number in sparse if len(sparse) > 1 else ():
+        if kernel.space.inputs[number].levels == kernel.space.output.levels:
+            return _needed(kernel, number)
+    raise UnsupportedError("no operand has the entries of the result among its own")
 
 
 def _is_stored_alike(access: Access, output: Access) -> bool:

@@ -123,13 +123,19 @@ def _lowered(task: Task, plan: Plan, namer: Names) -> Sparsified:
         kernel = Kernel(task.op, plan.space, task.inputs, task.symbols, namer.fork())
         try:
             sink = make_sink(kernel)
-            nest = LoopNest(kernel, plan.order, sink, visits_grids=task.visits_grids)
+            nest = LoopNest(
+                kernel,
+                plan.order,
+                sink,
+                visits_grids=task.visits_grids,
+                sampler=plan.sampler,
+            )
             statements = nest.statements()
         except UnsupportedError as error:
             # The last way is the most general, so its reason is the one to tell.
             refused = refused if isinstance(refused, GridError) else error
             continue
-        facts = (*_facts(kernel, plan.order, sink), *_loop_facts(kernel, statements))
+        facts = (*_facts(kernel, plan, sink), *_loop_facts(kernel, statements))
         return Sparsified(statements, sink.result, facts, _lattices(kernel, nest), kernel.namer)
     assert refused is not None
     raise refused
@@ -239,13 +245,16 @@ def _refusal(op: Generic, reasons: list[UnsupportedError]) -> UnsupportedError:
     )
 
 
-def _facts(kernel: Kernel, order: LoopOrder, sink: Sink) -> tuple[Fact, ...]:
+def _facts(kernel: Kernel, plan: Plan, sink: Sink) -> tuple[Fact, ...]:
+    order = plan.order
     name = kernel.op.result.name
     names = [kernel.space.loops[loop].name for loop in order.loops]
     text = ", ".join(names) if names else "no loops"
     located = [kernel.op.inputs[operand].name for operand in sorted(order.located)]
     if located:
         text += f"; {', '.join(located)} searched, stored in another order"
+    if plan.sampler is not None:
+        text += f"; {kernel.op.inputs[plan.sampler].name} searched, row by row"
     return (
         Fact(FactKind.LOOP_ORDER, name, text),
         Fact(FactKind.STORAGE, name, sink.storage),

@@ -1,6 +1,7 @@
 """The loop passes: index arithmetic, and which loops stay parallel."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -155,3 +156,44 @@ def test_a_loop_that_only_counts_is_its_number_of_rounds() -> None:
     assert simplify_loops(func(twice)).body == (twice,)
     other = For(I, lit(0), N, (Assign(P, index(BinaryOp.ADD, J, lit(1))),))
     assert simplify_loops(func(other)).body == (other,)
+
+
+HIT = Var("hit", DType.BOOL)
+SET = Assign(HIT, Lit(Const(True, DType.BOOL)))
+ONE = Lit(Const(1.0, F64))
+
+
+def flagged(*body: Stmt) -> LoopFunc:
+    start = Let(HIT, Lit(Const(False, DType.BOOL)), mutable=True)
+    return func(start, For(P, lit(2), N, body), If(HIT, (store(ONE),)))
+
+
+def test_a_flag_that_each_round_sets_is_set_behind() -> None:
+    some = If(Binary(BinaryOp.LT, lit(2), N, DType.BOOL), (SET,))
+    assert simplify_loops(flagged(SET)).body[1:-1] == (some,)
+    loop = For(P, lit(2), N, (store(ONE),))
+    assert simplify_loops(flagged(store(ONE), SET)).body[1:-1] == (loop, some)
+    within = flagged(For(J, lit(0), lit(3), (store(ONE), SET)))
+    around, behind = simplify_loops(within).body[1:-1]
+    assert around == For(P, lit(2), N, (For(J, lit(0), lit(3), (store(ONE),)),))
+    inner = If(Binary(BinaryOp.LT, lit(0), lit(3), DType.BOOL), (SET,))
+    assert behind == replace(some, then=(inner,))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param((If(HIT, (store(ONE),)), SET), id="read"),
+        pytest.param((SET, Assign(HIT, Lit(Const(False, DType.BOOL)))), id="set again"),
+        pytest.param((If(Binary(BinaryOp.LT, P, lit(7), DType.BOOL), (SET,)),), id="of the round"),
+        pytest.param(
+            (
+                Store(POS, (P,), Lit(Const(1, POS.dtype))),
+                If(Binary(BinaryOp.LT, Cast(Load(POS, (lit(0),)), INDEX), N, DType.BOOL), (SET,)),
+            ),
+            id="of what the loop writes",
+        ),
+    ],
+)
+def test_other_flags_stay(body: tuple[Stmt, ...]) -> None:
+    assert simplify_loops(flagged(*body)) == flagged(*body)

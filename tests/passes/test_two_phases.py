@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from pytest_regressions.file_regression import FileRegressionFixture
 
 from sparsejit.backends import BACKENDS
@@ -16,6 +17,7 @@ from sparsejit.ir.loop_walk import all_statements
 from sparsejit.ir.loops import (
     Alloc,
     Assign,
+    Binary,
     For,
     If,
     Let,
@@ -24,12 +26,25 @@ from sparsejit.ir.loops import (
     Scan,
     Stmt,
     Trim,
+    While,
 )
+from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.types import INDEX, DType
 from sparsejit.ir.verify_loops import verify_loops
 from sparsejit.passes import assemble_in_two_phases
 from sparsejit.sparsify_and_bufferize import sparsify_and_bufferize
-from tests.backends.loop_writing import add, function, index, less, load, memref, number, var
+from tests.backends.loop_writing import (
+    add,
+    binary,
+    function,
+    index,
+    less,
+    load,
+    memref,
+    number,
+    run,
+    var,
+)
 from tests.ir.loop_functions import loop_functions
 from tests.sparsify_and_bufferize.programs import PROGRAMS
 
@@ -71,7 +86,7 @@ def loops_of(name: str) -> LoopFunc:
     return sparsify_and_bufferize(PROGRAMS[name]())
 
 
-@pytest.mark.parametrize("name", ["add_csr", "spgemm_rows"])
+@pytest.mark.parametrize("name", ["add_csr", "spgemm_rows", "ttv", "ttm"])
 def test_text(name: str, file_regression: FileRegressionFixture) -> None:
     file_regression.check(print_loops(split(loops_of(name))), extension=".txt")
 
@@ -150,6 +165,60 @@ def test_other_loops_stay(func: LoopFunc) -> None:
     verify_loops(func)
     assert not is_split(func)
     assert split(func) == func
+
+
+def nested(*, mark: Stmt | None = None) -> LoopFunc:
+    """Append the elements ``x[i] .. x[i + 1]`` that are odd, and the ``i`` that have some."""
+    p, before, outer, filled = var("p"), var("before"), var("outer"), var("filled")
+    rows, pos = memref("rows", INDEX), memref("pos", INDEX)
+    behind = Binary(BinaryOp.LE, filled, outer, DType.BOOL)
+    caught = While(behind, (Push(pos, filled, count), Assign(filled, add(filled, index(1)))))
+    odd = binary(BinaryOp.EQ, binary(BinaryOp.REM, p, index(2)), index(1))
+    body = (
+        Let(before, count),
+        caught,
+        For(p, load(x, i), load(x, add(i, index(1))), (If(odd, (Push(y, count, p), STEP)),)),
+        *(() if mark is None else (mark,)),
+        If(
+            less(before, count),
+            (Push(rows, outer, i), Assign(outer, add(outer, index(1)))),
+        ),
+    )
+    return function(
+        "nested",
+        [n, x],
+        (
+            *(Alloc(memref, (index(0),)) for memref in (y, rows, pos)),
+            *(Let(v, index(0), mutable=True) for v in (count, outer, filled)),
+            For(i, index(1), n, body),
+            caught,
+            Trim(y, count),
+            Trim(rows, outer),
+            Trim(pos, add(outer, index(1))),
+        ),
+        pos,
+        rows,
+        y,
+    )
+
+
+@given(st.lists(st.integers(0, 4), max_size=6))
+def test_levels_below_each_other(lengths: list[int]) -> None:
+    func = nested()
+    assert is_split(func)
+    ends = np.cumsum([3, *lengths])
+    rounds = len(ends) - 1
+    wanted = run("interpreter", func, rounds, ends)
+    rows = [[p for p in range(ends[r], ends[r + 1]) if p % 2] for r in range(1, rounds)]
+    assert list(wanted[1]) == [r for r, row in enumerate(rows, 1) if row]
+    assert list(wanted[2]) == [p for row in rows for p in row]
+    for one, other in zip(run("interpreter", split(func), rounds, ends), wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_mark_of_a_count_is_only_compared_with_it() -> None:
+    stored = Push(y, var("before"), index(3))
+    assert not is_split(nested(mark=stored))
 
 
 def test_two_loops_that_append_to_one_array_stay() -> None:

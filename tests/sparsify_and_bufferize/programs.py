@@ -107,6 +107,33 @@ def _mttkrp() -> TensorFunc:
     return builder.finish(builder.generic(operands, (M, (0, 3)), _plus(term, 3)))
 
 
+def _sampled_rows() -> TensorFunc:
+    """C[i, j] = S[i, j] * sum over k of A[i, k] * B[k, j], all of them stored by rows."""
+    builder = TensorBuilder("sampled_rows")
+    S = builder.param("S", ("m", "n"), F64, CSR)
+    A = builder.param("A", ("m", "k"), F64, CSR)
+    B = builder.param("B", ("k", "n"), F64, CSR)
+    C = builder.empty(S.type)
+    term = Binary(BinaryOp.MUL, PRODUCT, Arg(2))
+    operands = [(S, (0, 1)), (A, (0, 2)), (B, (2, 1))]
+    return builder.finish(builder.generic(operands, (C, (0, 1)), _plus(term, 3)))
+
+
+def _fibers(width: int) -> TensorFunc:
+    """C[i, j] = sum over k of X[i, j, k] * v[k], or C[i, j, r] with a matrix: blocks of values."""
+    builder = TensorBuilder("fibers")
+    X = builder.param("X", ("i", "j", "k"), F64, CSF(3))
+    v = builder.param("v", ("k", "r")[:width], F64)
+    fmt = Format("(i, j, r) -> (i : compressed, j : compressed, r : dense)")
+    kind = builder.tensor_type(("i", "j", "r")[: 1 + width], F64, DCSR if width == 1 else fmt)
+    reduced = width + 1
+    result = (0, 1, 2)[: 1 + width]
+    operands = [(X, (0, 1, reduced)), (v, (reduced, *result[2:]))]
+    return builder.finish(
+        builder.generic(operands, (builder.empty(kind), result), _plus(PRODUCT, 2))
+    )
+
+
 def _sampled_heads() -> TensorFunc:
     """E[i, j, h] = A[i, j] * sum over d of Q[i, h, d] * K[j, h, d]: a dense level at each entry."""
     builder = TensorBuilder("sampled_heads")
@@ -199,6 +226,7 @@ PROGRAMS: dict[str, Callable[[], TensorFunc]] = {
     "add_csr_dense": lambda: elementwise(SUM, CSR, Dense(2), Dense(2)),
     "add_bsr": lambda: elementwise(SUM, BSR(2, 2), BSR(2, 2), BSR(2, 2)),
     "multiply_coo_csr": lambda: elementwise(PRODUCT, COO(2), CSR, COO(2)),
+    "multiply_csr_csr": lambda: elementwise(PRODUCT, CSR, CSR, CSR),
     "multiply_csr_csc": lambda: elementwise(PRODUCT, CSR, CSC, CSR),
     "multiply_csr_dense": lambda: elementwise(PRODUCT, CSR, Dense(2), CSR),
     "product_plus_factor": lambda: elementwise(FUSED, CSR, CSR, CSR),
@@ -207,6 +235,9 @@ PROGRAMS: dict[str, Callable[[], TensorFunc]] = {
     "sddmm": lambda: _sddmm(CSR),
     "mttkrp": _mttkrp,
     "sampled_heads": _sampled_heads,
+    "sampled_rows": _sampled_rows,
+    "ttv": lambda: _fibers(1),
+    "ttm": lambda: _fibers(2),
     "outer_sum": _outer_sum,
     "diagonal": _diagonal,
     "three_way_sum": _three_way_sum,

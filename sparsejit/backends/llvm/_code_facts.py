@@ -43,8 +43,10 @@ def _changed(func: LoopFunc, options: CodeOptions) -> Iterator[Fact]:
 
 
 _WORDS = {
+    "bitmaps": "what a row meets is noted in a bitmap, and read from it in order",
     "copies": "copies that nobody changes are not made",
     "fusion": "neighboring loops over one range become one",
+    "tables": "what is searched again and again is looked up in a table of its row",
     "merges": "sorted segments are merged with one branch an entry, and counted without any",
 }
 

@@ -1,20 +1,44 @@
 """What LLVM is told about a loop: whether and how to vectorize it.
 
-Hardware gathers are the slowest way to load elements that other loads point to, so a loop over
-stored entries that has such loads stays scalar; where it adds up, four sums run side by side.
+Hardware gathers are the slowest way to load elements that other loads point to, and scatters to
+store them, so a loop over stored entries that has such loads or stores stays scalar; where it adds
+up, four sums run side by side. Segments that are short on average are added up one by one: where
+the fours end, and where the rest does, is what no processor predicts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from sparsejit.backends.llvm._work import segment_of
 from sparsejit.ir.loop_walk import all_expressions, blocks, expressions
-from sparsejit.ir.loops import Expr, For, Let, Load, Search, Var
+from sparsejit.ir.loop_writing import as_index, binary, compare, int_, times
+from sparsejit.ir.loops import Assign, DimOf, Expr, For, Let, Load, Search, Store, Var
+from sparsejit.ir.ops import BinaryOp
 
-__all__ = ["loop_properties"]
+__all__ = ["ONE_BY_ONE", "are_long", "loop_properties"]
 
+_LONG = 8
 _SCALAR = '!{!"llvm.loop.vectorize.width", i32 1}'
+_NO_UNROLLING = '!{!"llvm.loop.unroll.disable"}'
 _FOUR_SUMS = '!{!"llvm.loop.interleave.count", i32 4}'
+ONE_BY_ONE = (_SCALAR, _NO_UNROLLING)
+"""The metadata nodes of a loop over short segments."""
+
+
+def are_long(stmt: For) -> Expr | None:
+    """Whether segments that a loop adds up have many entries each, on average.
+
+    None where this is not asked: the loop runs over no segments, or adds up nothing in fours.
+    """
+    segment = segment_of(stmt)
+    adds_up = any(isinstance(inner, Assign) for inner in stmt.body)
+    if segment is None or not adds_up or not loop_properties(stmt):
+        return None
+    pos, _ = segment
+    last = binary(BinaryOp.SUB, DimOf(pos, 0), int_(1))
+    stored = binary(BinaryOp.SUB, as_index(pos, last), as_index(pos, int_(0)))
+    return compare(BinaryOp.GE, stored, times(last, int_(_LONG)))
 
 
 def loop_properties(stmt: For) -> tuple[str, ...]:
@@ -25,13 +49,15 @@ def loop_properties(stmt: For) -> tuple[str, ...]:
 
 
 def _gathers(stmt: For) -> bool:
-    """Whether an innermost loop loads where another load says."""
+    """Whether an innermost loop loads or stores where another load says."""
     loaded: set[str] = set()
     for inner in stmt.body:
         for outer in expressions(inner):
             for part in all_expressions(outer):
                 if isinstance(part, Load) and _is_loaded(part.indices, loaded):
                     return True
+        if isinstance(inner, Store) and _is_loaded(inner.indices, loaded):
+            return True
         if isinstance(inner, Let) and _is_loaded((inner.value,), loaded):
             loaded.add(inner.var.name)
     return False

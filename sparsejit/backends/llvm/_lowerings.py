@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sparsejit.backends.llvm._bitmap_rows import note_rows_in_bitmaps
+from sparsejit.backends.llvm._lookup_tables import look_up_in_tables
 from sparsejit.backends.llvm._merge_loops import merge_loops
 from sparsejit.backends.llvm._options import CodeOptions
 from sparsejit.backends.llvm._parallel_copies import copy_in_parallel
@@ -23,6 +25,8 @@ _LOWERINGS: tuple[tuple[str, Callable[[LoopFunc], LoopFunc]], ...] = (
     ("copies", share_copies),
     ("fusion", fuse_loops),
     ("merges", merge_loops),
+    ("bitmaps", note_rows_in_bitmaps),
+    ("tables", look_up_in_tables),
     ("threads", copy_in_parallel),
 )
 

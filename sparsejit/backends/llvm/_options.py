@@ -7,16 +7,9 @@ from dataclasses import dataclass
 __all__ = ["LOWERINGS", "CodeOptions", "Host"]
 
 LOWERINGS = (
-    "blas",
-    "copies",
-    "fusion",
-    "merges",
-    "prefetch",
-    "streams",
-    "sums",
-    "threads",
-    "tiles",
-)
+    "bitmaps", "blas", "copies", "fusion", "merges", "prefetch", "streams", "sums", "tables",
+    "threads", "tiles",
+)  # fmt: skip
 """The names of what is done to loops to make them faster; each can be left out, to measure it."""
 
 

@@ -15,7 +15,7 @@ from sparsejit.backends.llvm._context import Context
 from sparsejit.backends.llvm._expressions import Expressions
 from sparsejit.backends.llvm._functions import Functions
 from sparsejit.backends.llvm._kept_rooms import KeptRooms
-from sparsejit.backends.llvm._loop_notes import loop_properties
+from sparsejit.backends.llvm._loop_notes import ONE_BY_ONE, are_long, loop_properties
 from sparsejit.backends.llvm._outline import write_parallel
 from sparsejit.backends.llvm._parallel import ParallelLoops
 from sparsejit.backends.llvm._prefetch import (
@@ -415,7 +415,7 @@ class Statements:
         if has_streams:
             prefetch_streams(self._e, stmt, lower, is_inside=False)
 
-        def write(ahead: tuple[Gather, ...]) -> None:
+        def write(ahead: tuple[Gather, ...], properties: tuple[str, ...]) -> None:
             def body(at: Value) -> None:
                 write_prefetches(self._e, ahead, at, strip)
                 if has_streams:
@@ -423,12 +423,16 @@ class Statements:
                 self._e.values[stmt.var.name] = at
                 self.block(stmt.body)
 
-            loop(self._b, lower, upper, body, loop_properties(stmt))
+            loop(self._b, lower, upper, body, properties)
 
-        if condition is None:
-            write(gathers)
+        long, usual = are_long(stmt), loop_properties(stmt)
+        if condition is not None:
+            either(self._b, condition, lambda: write(gathers, usual), lambda: write((), usual))
+        elif long is None:
+            write(gathers, usual)
         else:
-            either(self._b, condition, lambda: write(gathers), lambda: write(()))
+            many = self._e.value(long)
+            either(self._b, many, lambda: write(gathers, usual), lambda: write((), ONE_BY_ONE))
 
     def _while(self, stmt: While) -> None:
         b = self._b

@@ -14,17 +14,15 @@ from sparsejit.backends.llvm._arrays import Array
 from sparsejit.backends.llvm._expressions import Expressions
 from sparsejit.backends.llvm._options import CodeOptions
 from sparsejit.backends.llvm._text import Builder, Value, integer, vector_of
-from sparsejit.backends.llvm._tiles import Tile
+from sparsejit.backends.llvm._tiles import STRIP, Tile
 from sparsejit.backends.llvm._types import in_register
 from sparsejit.backends.llvm._vectors import Strip, iota
-from sparsejit.ir.loops import For, Let, Store, Var
+from sparsejit.ir.loops import For, Let, Store
 from sparsejit.ir.ops import BinaryOp
-from sparsejit.ir.types import DType
 
 __all__ = ["TilePrinter"]
 
 _VECTORS = 8
-_INDEX = DType.INT64
 _SUMS = (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL)
 
 
@@ -128,13 +126,13 @@ class TilePrinter:
         """Load the sums, run the outer loop, store the sums."""
         b = self._b
         self._base, self._masks = base, masks
-        strip = Strip(self._e, "%strip", base, self._lanes, masks)
+        strip = Strip(self._e, STRIP.name, base, self._lanes, masks)
         self._rows = {}
         starts = dict(self._tile.starts)
         for memref, indices in self._tile.targets:
             array = self._e.arrays[memref.name]
-            self._e.values["%strip"] = base
-            first = self._e.place(array, (*indices, Var("%strip", _INDEX)))
+            self._e.values[STRIP.name] = base
+            first = self._e.place(array, indices)
             kind = vector_of(in_register(memref.dtype), self._lanes)
             slots = [b.slot(kind) for _ in masks]
             self._rows[memref.name] = _Row(array, first, slots)

@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sparsejit.backends.llvm._vector_forms import Passes, depends, has_vectors
-from sparsejit.ir.loop_walk import all_expressions, all_statements
+from sparsejit.backends.llvm._vector_forms import Passes, depends, has_vectors, is_row
+from sparsejit.ir.loop_walk import all_expressions, all_statements, map_expr
 from sparsejit.ir.loops import (
     Expr,
     For,
@@ -33,21 +33,26 @@ from sparsejit.ir.loops import (
     Search,
     Stmt,
     Store,
+    Var,
     While,
 )
 from sparsejit.ir.scalar import Const
+from sparsejit.ir.types import INDEX
 
-__all__ = ["Tile", "find_tiles"]
+__all__ = ["STRIP", "Tile", "find_tiles"]
+
+STRIP = Var("%strip", INDEX)
+"""The place in a row, in the indices of targets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
     """A nest: its inner loops by the name of their variable, their bounds and what they update.
 
-    ``targets`` are the updated arrays with all their indices but the last, which is the variable of
-    the inner loop; ``bits`` is the size of the widest element in the vectors. ``starts`` are the
-    constants that rows are filled with before, by the name of the array, and ``fills`` the loops
-    that do so, which are left out.
+    ``targets`` are the updated arrays with their indices, in which ``STRIP`` stands for the
+    variable of the inner loop; ``bits`` is the size of the widest element in the vectors.
+    ``starts`` are the constants that rows are filled with before, by the name of the array, and
+    ``fills`` the loops that do so, which are left out.
     """
 
     leaves: frozenset[str]
@@ -96,10 +101,9 @@ def _with_starts(tile: Tile, before: Sequence[Stmt]) -> Tile:
     fills: set[str] = set()
     for stmt in reversed(before):
         match stmt:
-            case For(var, lower, upper, (Store(memref, (*row, last), Lit(const), None),)) if (
-                last == var
-                and (lower, upper) == (tile.lower, tile.upper)
-                and (memref, tuple(row)) in tile.targets
+            case For(var, lower, upper, (Store(memref, indices, Lit(const), None),)) if (
+                (lower, upper) == (tile.lower, tile.upper)
+                and (memref, _row(indices, var)) in tile.targets
                 and memref.name not in starts
             ):
                 starts[memref.name] = const
@@ -107,6 +111,11 @@ def _with_starts(tile: Tile, before: Sequence[Stmt]) -> Tile:
             case _:
                 break
     return replace(tile, starts=tuple(starts.items()), fills=frozenset(fills))
+
+
+def _row(indices: Sequence[Expr], var: Var) -> tuple[Expr, ...]:
+    """Indices with ``STRIP`` in the place of a variable."""
+    return tuple(map_expr(index, lambda part: STRIP if part == var else part) for index in indices)
 
 
 class _Nest:
@@ -167,9 +176,10 @@ class _Nest:
             for stmt in leaf.body:
                 if not isinstance(stmt, Store):
                     continue
-                if stmt.indices[-1:] != (leaf.var,) or stmt.memref.name not in self._units:
+                is_side_by_side = is_row(stmt, leaf.var.name, {leaf.var.name})
+                if stmt.memref.name not in self._units or not is_side_by_side:
                     return None
-                row = stmt.memref, stmt.indices[:-1]
+                row = stmt.memref, _row(stmt.indices, leaf.var)
                 if any(depends(index, self._inside) for index in row[1]):
                     return None
                 if found.setdefault(self._root(stmt.memref), row) != row:
