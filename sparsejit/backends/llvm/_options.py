@@ -6,7 +6,17 @@ from dataclasses import dataclass
 
 __all__ = ["LOWERINGS", "CodeOptions", "Host"]
 
-LOWERINGS = ("blas", "copies", "fusion", "merges", "prefetch", "streams", "sums", "threads", "tiles")
+LOWERINGS = (
+    "blas",
+    "copies",
+    "fusion",
+    "merges",
+    "prefetch",
+    "streams",
+    "sums",
+    "threads",
+    "tiles",
+)
 """The names of what is done to loops to make them faster; each can be left out, to measure it."""
 
 
