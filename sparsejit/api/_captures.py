@@ -167,6 +167,26 @@ class _Reader:
         parts = [item for _, item in items]
         return (parts if isinstance(value, list) else tuple(parts)), token
 
+    def method(self, value: types.MethodType, name: str) -> tuple[object, Hashable]:
+        """Return the plan and token of a method with its object."""
+        called = value.__name__
+        plan, token = self.object(value.__self__, ((called,),), name)
+        return (None if plan is None else MethodPlan(plan, called)), (value.__func__, token)
+
+    def partial(self, value: functools.partial[Any], name: str) -> tuple[object, Hashable]:
+        """Return the plan and token of a function with some of its arguments."""
+        parts = (value.func, value.args, value.keywords)
+        plans, tokens = zip(
+            self.value(value.func, ((),), name),
+            self._container(value.args, name),
+            self._container(value.keywords, name),
+            strict=True,
+        )
+        if plans == (None, None, None):
+            return None, (functools.partial, *tokens)
+        found = [part if plan is None else plan for part, plan in zip(parts, plans, strict=True)]
+        return PartialPlan(*found), (functools.partial, *tokens)
+
     def object(self, value: Any, chains: Chains, name: str) -> tuple[object, Hashable]:
         """Return the plan and token of an object, from the attributes that are read."""
         if id(value) in self.visiting:
@@ -190,26 +210,6 @@ class _Reader:
                 attributes[first] = plan
         self.visiting.discard(id(value))
         return (ObjectPlan(value, attributes) if attributes else None), tuple(tokens)
-
-    def method(self, value: types.MethodType, name: str) -> tuple[object, Hashable]:
-        """Return the plan and token of a method with its object."""
-        called = value.__name__
-        plan, token = self.object(value.__self__, ((called,),), name)
-        return (None if plan is None else MethodPlan(plan, called)), (value.__func__, token)
-
-    def partial(self, value: functools.partial[Any], name: str) -> tuple[object, Hashable]:
-        """Return the plan and token of a function with some of its arguments."""
-        parts = (value.func, value.args, value.keywords)
-        plans, tokens = zip(
-            self.value(value.func, ((),), name),
-            self._container(value.args, name),
-            self._container(value.keywords, name),
-            strict=True,
-        )
-        if plans == (None, None, None):
-            return None, (functools.partial, *tokens)
-        found = [part if plan is None else plan for part, plan in zip(parts, plans, strict=True)]
-        return PartialPlan(*found), (functools.partial, *tokens)
 
     def _follow_method(self, found: Any, waiting: dict[str, list[tuple[str, ...]]]) -> None:
         """Add what a method reads from its object to the attributes to be read."""
