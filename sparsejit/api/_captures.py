@@ -8,11 +8,11 @@ package are followed, and so are attributes of objects (``self.W``).
 
 from __future__ import annotations
 
+import functools
 import inspect
 import types
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ import numpy as np
 from sparsejit.api._accesses import Root, accesses
 from sparsejit.api._flatten import Operands, is_array, is_scalar
 from sparsejit.api._static import Identity, is_static, static_token
-from sparsejit.api._substitute import FunctionPlan, ObjectPlan
+from sparsejit.api._substitute import FunctionPlan, MethodPlan, ObjectPlan, PartialPlan
 from sparsejit.tensors import VALUE_TYPES
 
 __all__ = ["Captures", "follows", "names_of", "package_of", "read_captures"]
@@ -48,9 +48,12 @@ def read_captures(fn: Callable[..., Any], operands: Operands, receiver: object =
 
     ``receiver`` is the object that a method is called on, None for a plain function.
     """
-    if not isinstance(fn, types.FunctionType):
-        return Captures(None, None, None)
     reader = _Reader(operands, package_of(fn))
+    if not isinstance(
+        fn, types.FunctionType
+    ):  # a bound method, a partial, an object that is called
+        plan, token = reader.value(fn, ((),), getattr(fn, "__name__", type(fn).__name__))
+        return Captures(plan, None, token)
     plan, token = reader.function(fn)
     if receiver is None:
         return Captures(plan, None, token)
@@ -63,7 +66,7 @@ def package_of(value: object) -> str:
     return (getattr(value, "__module__", None) or "").partition(".")[0]
 
 
-@lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=4096)
 def names_of(code: types.CodeType, root: Root) -> tuple[tuple[str, Chains], ...]:
     """Return the names that ``code`` reads from ``root``, each with what is read from it."""
     found: dict[str, list[tuple[str, ...]]] = {}
@@ -109,7 +112,9 @@ class _Reader:
         plan = FunctionPlan(fn, *replaced) if any(replaced) else None
         return plan, tuple(tokens) if len(tokens) > 1 else fn
 
-    def value(self, value: Any, chains: Chains, name: str) -> tuple[object, Hashable]:
+    def value(  # noqa: C901 - one case for each kind
+        self, value: Any, chains: Chains, name: str
+    ) -> tuple[object, Hashable]:
         """Return what stands for a captured value, None for itself, and its token."""
         match value:
             case types.FunctionType():
@@ -118,6 +123,10 @@ class _Reader:
                 return self.object(value, chains, name) if self._follows(value) else (None, value)
             case types.BuiltinFunctionType():
                 return None, value
+            case types.MethodType():
+                return self.method(value, name)
+            case functools.partial():
+                return self.partial(value, name)
             case _ if is_static(value) or is_scalar(value):
                 return None, static_token(value, name)
             case _ if is_array(value):
@@ -157,6 +166,26 @@ class _Reader:
             return dict(items), token
         parts = [item for _, item in items]
         return (parts if isinstance(value, list) else tuple(parts)), token
+
+    def method(self, value: types.MethodType, name: str) -> tuple[object, Hashable]:
+        """Return the plan and token of a method with its object."""
+        called = value.__name__
+        plan, token = self.object(value.__self__, ((called,),), name)
+        return (None if plan is None else MethodPlan(plan, called)), (value.__func__, token)
+
+    def partial(self, value: functools.partial[Any], name: str) -> tuple[object, Hashable]:
+        """Return the plan and token of a function with some of its arguments."""
+        parts = (value.func, value.args, value.keywords)
+        plans, tokens = zip(
+            self.value(value.func, ((),), name),
+            self._container(value.args, name),
+            self._container(value.keywords, name),
+            strict=True,
+        )
+        if plans == (None, None, None):
+            return None, (functools.partial, *tokens)
+        found = [part if plan is None else plan for part, plan in zip(parts, plans, strict=True)]
+        return PartialPlan(*found), (functools.partial, *tokens)
 
     def object(self, value: Any, chains: Chains, name: str) -> tuple[object, Hashable]:
         """Return the plan and token of an object, from the attributes that are read."""

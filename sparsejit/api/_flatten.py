@@ -49,6 +49,10 @@ def is_operand(value: object) -> bool:
     return is_scalar(value) or is_array(value)
 
 
+_DEEPEST = 100
+"""How deep containers may be nested."""
+
+
 class Operands:
     """The operands met so far, in order; ``names`` says what each is called in the function."""
 
@@ -79,6 +83,10 @@ class Operands:
         if is_static(value):
             return value, static_token(value, name)
         match value:
+            case tuple() | list() | dict() if name.count("[") > _DEEPEST:
+                raise TensorTypeError(
+                    f"argument {_root(name)!r} is nested more than {_DEEPEST} deep, or holds itself"
+                )
             case tuple() | list():
                 parts = [self.flatten(item, f"{name}[{at}]") for at, item in enumerate(value)]
                 tree = like_container(value, [part for part, _ in parts])

@@ -30,6 +30,7 @@ from sparsejit.api._estimates import Estimate, estimate
 from sparsejit.api._flatten import is_operand
 from sparsejit.api._lowered import Lowered, make_report
 from sparsejit.api._options import JitOptions
+from sparsejit.api._pipeline import pipeline_of
 from sparsejit.api._plan import Plan, copied
 from sparsejit.api._program import Compiled, Program, Variant
 from sparsejit.api._reference_call import reference_of
@@ -49,15 +50,10 @@ from sparsejit.api._target import (
 from sparsejit.debug import logger
 from sparsejit.errors import TensorTypeError, VerificationError
 from sparsejit.explain import OperandNote, explain_text
-from sparsejit.ir.device_statements import LibraryOp
-from sparsejit.pipeline import Pipeline, StageOptions, default_pipeline
 from sparsejit.runtime.opening import open_device
 from sparsejit.trace import is_tracing
 
 __all__ = ["CacheInfo", "CompiledFunction"]
-
-DEVICE_KERNELS = frozenset(op.value for op in LibraryOp if op is not LibraryOp.GEMM)
-"""The kernels that libraries of devices may compute: all that have a sparse operand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +63,6 @@ class CacheInfo:
     traces: int
     compiles: int
     hits: int
-
-
-def _host_libraries(options: JitOptions) -> frozenset[str]:
-    """Return the kernels that libraries of the host may compute: sums in an order of their own."""
-    ordered = options.deterministic or not options.reassociate
-    is_wanted = options.library != "never" and options.target != "interpreter" and not ordered
-    return frozenset({LibraryOp.GEMM.value}) if is_wanted else frozenset()
 
 
 class CompiledFunction:
@@ -98,8 +87,8 @@ class CompiledFunction:
         self.py_func = fn
         self.options = options
         self._signature = Signature(fn, options.static_argnames)
-        self._pipeline = _pipeline(options)
-        self._device_pipeline = _pipeline(options, for_device=True)
+        self._pipeline = pipeline_of(options)
+        self._device_pipeline = pipeline_of(options, for_device=True)
         self._is_method = False
         self._programs: dict[Hashable, list[Program]] = {}
         self._lock = threading.RLock()
@@ -376,22 +365,6 @@ class CompiledFunction:
         if found is self:
             return name
         return CompiledFunction, (self.py_func, self.options)
-
-
-def _pipeline(options: JitOptions, for_device: bool = False) -> Pipeline:
-    """Return the pipeline for one function; that for a device knows the library's kernels."""
-    libraries = _host_libraries(options)
-    if for_device:
-        libraries = DEVICE_KERNELS if options.library != "never" else frozenset()
-    return default_pipeline(
-        parallelization=options.parallelization,
-        ordered_reductions=options.deterministic or not options.reassociate,
-        stage_options=StageOptions(
-            contractions=None if options.reassociate else (),
-            library_kernels=libraries,
-        ),
-        for_device=for_device,
-    )
 
 
 def _keep_private(

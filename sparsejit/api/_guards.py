@@ -37,9 +37,12 @@ class Guards:
 
 
 def guards_of(fn: Callable[..., Any]) -> Guards | None:
-    """Return the guards of ``fn``; None where it captures arrays, containers or other objects."""
+    """Return the guards of ``fn``; None where it captures arrays, containers or other objects.
+
+    None too for what is no function: a bound method, a partial, an object that is called.
+    """
     if not isinstance(fn, types.FunctionType):
-        return Guards((), ())
+        return None
     names: list[tuple[Mapping[str, Any], str, object]] = []
     cells: list[tuple[types.CellType, object]] = []
     seen: set[types.FunctionType] = set()

@@ -29,7 +29,7 @@ __all__ = ["MISSED", "LastCall", "Route", "make_route", "sign"]
 MISSED: Final = object()
 """What a route answers to a call that is not like its own."""
 
-_FLAGS = 0x503
+_FLAGS = 0x501
 """The flags of an array that decide what is done with it, as the machine code compares them."""
 
 _C_CONTIGUOUS = 0x1
@@ -204,7 +204,7 @@ def _step(is_scalar: bool, operand: Operand, value: Any, needs_check: bool) -> _
     if is_scalar:
         is_number = operand.kind in ("python-scalar", "numpy-scalar")
         return (_NUMBER, type(value)) if is_number else None
-    if operand.is_dense and operand.kind == "numpy":
+    if operand.kind == "numpy":
         is_itself = type(value) is np.ndarray and operand.buffers[0] is value
         return (_ARRAY, None) if is_itself else None
     ready: Ready | None = ready_of(value, needs_check)

@@ -115,7 +115,8 @@ class ResultRecipe:
         tree = program.traced.result
         makers = tuple(_maker(result, numbers, like) for result in results)
         is_array = (
-            tree == ResultRef(0)
+            isinstance(tree, ResultRef)
+            and tree.index == 0
             and len(results) == 1
             and isinstance(results[0], DenseResult)
             and results[0].memref.rank > 0

@@ -12,6 +12,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from sparsejit.api._flatten import Operands
 from sparsejit.api._static import Identity, static_token
 
@@ -28,6 +30,13 @@ class Bound:
     token: Hashable
 
 
+def _signature_of(fn: Callable[..., Any]) -> inspect.Signature:
+    if isinstance(fn, np.ufunc):  # its other arguments must not be spelled out, defaults or not
+        kind = inspect.Parameter.POSITIONAL_ONLY
+        return inspect.Signature([inspect.Parameter(f"x{n}", kind) for n in range(fn.nin)])
+    return inspect.signature(fn)
+
+
 class Signature:
     """The signature of the user's function and which of its arguments are static.
 
@@ -35,7 +44,7 @@ class Signature:
     """
 
     def __init__(self, fn: Callable[..., Any], static_argnames: Sequence[str]) -> None:
-        self._signature = inspect.signature(fn)
+        self._signature = _signature_of(fn)
         self._static = frozenset(static_argnames)
         parameters = self._signature.parameters
         self.names = tuple(parameters)

@@ -7,14 +7,16 @@ are replaced; the originals stay as they are, so other threads notice nothing.
 from __future__ import annotations
 
 import copy
+import functools
 import types
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 from sparsejit.errors import TraceError
 from sparsejit.trace import Slot
 
-__all__ = ["FunctionPlan", "ObjectPlan", "substitute"]
+__all__ = ["FunctionPlan", "MethodPlan", "ObjectPlan", "PartialPlan", "substitute"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +36,23 @@ class ObjectPlan:
     attributes: dict[str, object]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MethodPlan:
+    """A method of an object that ``owner`` describes."""
+
+    owner: object
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartialPlan:
+    """A ``functools.partial`` to rebuild; each part is a plan or as it was."""
+
+    func: object
+    args: object
+    keywords: object
+
+
 def substitute(plan: object, tracers: Sequence[object]) -> object:
     """Return what ``plan`` describes, ``tracers[k]`` standing for slot ``k``."""
     match plan:
@@ -43,6 +62,10 @@ def substitute(plan: object, tracers: Sequence[object]) -> object:
             return _function(plan, tracers)
         case ObjectPlan():
             return _object(plan, tracers)
+        case MethodPlan(owner, name):
+            return getattr(substitute(owner, tracers), name)
+        case PartialPlan():
+            return _partial(plan, tracers)
         case list():
             return [substitute(item, tracers) for item in plan]
         case tuple():
@@ -71,6 +94,13 @@ def _function(plan: FunctionPlan, tracers: Sequence[object]) -> types.FunctionTy
     made.__kwdefaults__ = original.__kwdefaults__
     made.__dict__.update(original.__dict__)
     return made
+
+
+def _partial(plan: PartialPlan, tracers: Sequence[object]) -> object:
+    parts = (plan.func, plan.args, plan.keywords)
+    func, args, keywords = (substitute(part, tracers) for part in parts)
+    made: Any = functools.partial
+    return made(func, *cast("tuple[Any, ...]", args), **cast("dict[str, Any]", keywords))
 
 
 def _object(plan: ObjectPlan, tracers: Sequence[object]) -> object:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import assert_never
 
+from sparsejit.ir._rebuilt_statements import with_expressions, with_operands
 from sparsejit.ir.device_statements import (
     DenseMatrix,
     Launch,
@@ -335,58 +336,6 @@ def map_expr(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
             assert_never(expr)
 
 
-def _map_simple(  # noqa: C901 - one case for each kind
-    stmt: Stmt, walk: Callable[[Expr], Expr]
-) -> Stmt:
-    """Rebuild a statement without blocks."""
-
-    def all_of(exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        return tuple(map(walk, exprs))
-
-    match stmt:
-        case Let() | Assign():
-            return replace(stmt, value=walk(stmt.value))
-        case Alloc():
-            return replace(stmt, extents=all_of(stmt.extents))
-        case View():
-            return replace(stmt, offsets=all_of(stmt.offsets), sizes=all_of(stmt.sizes))
-        case Store():
-            return replace(stmt, indices=all_of(stmt.indices), value=walk(stmt.value))
-        case Push():
-            return replace(stmt, count=walk(stmt.count), value=walk(stmt.value))
-        case Trim() | SortPrefix():
-            return replace(stmt, count=walk(stmt.count))
-        case Sort():
-            return replace(stmt, extents=all_of(stmt.extents), count=walk(stmt.count))
-        case Assemble():
-            extents = all_of(stmt.level_extents)
-            return replace(stmt, level_extents=extents, count=walk(stmt.count))
-        case ReadBack():
-            return replace(stmt, indices=all_of(stmt.indices))
-        case _:
-            return stmt
-
-
-def _map_library(
-    stmt: LibraryCall, walk: Callable[[Expr], Expr], otherwise: tuple[Stmt, ...]
-) -> LibraryCall:
-    """Rebuild a library call around its rebuilt ``otherwise``."""
-
-    def operand(old: SparseMatrix | DenseMatrix) -> SparseMatrix | DenseMatrix:
-        if isinstance(old, DenseMatrix):
-            return old
-        return replace(old, extents=tuple(map(walk, old.extents)))
-
-    return replace(
-        stmt,
-        inputs=tuple(map(operand, stmt.inputs)),
-        output=operand(stmt.output),
-        alpha=walk(stmt.alpha),
-        beta=walk(stmt.beta),
-        otherwise=otherwise,
-    )
-
-
 def map_body(
     body: Iterable[Stmt],
     change_expr: Callable[[Expr], Expr] = lambda expr: expr,
@@ -418,8 +367,8 @@ def map_body(
             case Launch():
                 rebuilt = replace(stmt, body=block(stmt.body))
             case LibraryCall():
-                rebuilt = _map_library(stmt, walk, block(stmt.otherwise))
+                rebuilt = with_operands(stmt, walk, block(stmt.otherwise))
             case _:
-                rebuilt = _map_simple(stmt, walk)
+                rebuilt = with_expressions(stmt, walk)
         made.extend(change_stmt(rebuilt))
     return tuple(made)

@@ -107,17 +107,23 @@ class DType(Enum):
 
     @property
     def as_bits(self) -> DType:
-        """The unsigned integer of as many bits as a float or integer.
+        """The unsigned integer of as many bits; of complex numbers, which have two, itself.
 
         >>> DType.FLOAT32.as_bits
         DType.UINT32
         """
-        return DType(f"uint{self.bits}")
+        return self if self.is_complex else DType(f"uint{self.bits}")
 
     @property
     def as_float(self) -> DType:
-        """The float of as many bits as an integer of 32 or 64."""
-        return DType(f"float{self.bits}")
+        """The float of 32 or 64 bits that has as many; where there is none, itself."""
+        match self.bits:
+            case 32:
+                return DType.FLOAT32
+            case 64 if not self.is_complex:
+                return DType.FLOAT64
+            case _:
+                return self
 
 
 INDEX = DType.INT64

@@ -19,11 +19,12 @@ from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.types import DType
 from sparsejit.trace._array import Array
 from sparsejit.trace._context import Trace
-from sparsejit.trace._emit import Term, signed_sum, summed
+from sparsejit.trace._emit import Term
 from sparsejit.trace._operands import as_array, broadcast_to
 from sparsejit.trace._pointwise import Pointwise, cast
 from sparsejit.trace._promotion import can_cast, loop_dtypes
 from sparsejit.trace._sparse_parts import is_part, of_whole
+from sparsejit.trace._sums import signed_sum, summed
 from sparsejit.trace._ufuncs import apply
 
 __all__ = ["assign_terms", "assign_value"]

@@ -9,9 +9,7 @@ destination's old value.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-
-import numpy as np
+from dataclasses import dataclass
 
 from sparsejit.affine import AffineExpr, AffineMap, Dim, dims_of, substitute
 from sparsejit.errors import Location, TensorTypeError
@@ -35,15 +33,10 @@ from sparsejit.trace._context import Trace
 from sparsejit.trace._pointwise import (
     Access,
     Pointwise,
-    cast,
-    of_value,
     pruned,
     renumbered,
-    substituted,
 )
-from sparsejit.trace._promotion import result_dtype
 from sparsejit.trace._result_formats import Layout, absent_fill, result_layout
-from sparsejit.trace._ufuncs import apply
 
 __all__ = [
     "Term",
@@ -52,9 +45,8 @@ __all__ = [
     "fill_with",
     "fold_into",
     "fresh",
-    "fresh_sum",
+    "identity_index",
     "requested",
-    "summed",
 ]
 
 Body = Callable[[ScalarExpr, ScalarExpr], ScalarExpr]
@@ -213,10 +205,10 @@ def fold_into(
     order = (*range(rank), *reduced)
     loops = Loops(order, tuple(extents[v] for v in order))
     element = renumbered(part.body, places)
-    return _append(trace, inputs, element, loops, dest, _identity_index(rank), location)
+    return _append(trace, inputs, element, loops, dest, identity_index(rank), location)
 
 
-def _identity_index(rank: int) -> tuple[AffineExpr, ...]:
+def identity_index(rank: int) -> tuple[AffineExpr, ...]:
     return tuple(Dim(d) for d in range(rank))
 
 
@@ -258,7 +250,7 @@ def fresh(
         wanted = requested(format, rank, location)
         fill = absent_fill(part) or zero_of(part.dtype)
         layout = Layout(wanted, zero_of(part.dtype) if wanted.is_dense else fill)
-    at = _identity_index(rank)
+    at = identity_index(rank)
     if reduction is None:
         dest = trace.empty(_type(shape, part.dtype, layout), location)
         return elementwise_into(trace, part, extents, dest, at, location)
@@ -287,118 +279,3 @@ def fill_with(
     return elementwise_into(
         trace, Pointwise(value, (), value.dtype), extents, dest, dest_index, location
     )
-
-
-# ---------------------------------------------------------------- several terms
-
-
-def signed_sum(parts: Sequence[tuple[bool, Pointwise]], beside: DType | None = None) -> Pointwise:
-    """Return the sum of expressions, each with whether it is subtracted, left to right.
-
-    ``beside`` is the dtype of the whole sum where these are not all of its terms.
-    """
-    total: Pointwise | None = None
-    for negated, part in parts:
-        if total is None:
-            if negated and part.dtype is DType.BOOL and (beside or len(parts) > 1):
-                # `y -= a - b` subtracts a number, though there is no -a of bools.
-                part = cast(part, beside or result_dtype([other for _, other in parts]))
-            total = apply(np.negative, (part,)) if negated else part
-        else:
-            total = apply(np.subtract if negated else np.add, (total, part))
-    assert total is not None
-    return total
-
-
-def summed(
-    trace: Trace,
-    term: Term,
-    shape: Sequence[AffineExpr],
-    extents: Mapping[int, AffineExpr],
-    location: Location | None,
-) -> Term:
-    """Return ``term`` with its reduction computed, into a tensor of its own variables.
-
-    The tensor has only the result variables that the term depends on; the others broadcast.
-    """
-    if not term.reduced:
-        return term
-    used = {
-        dim for access in term.part.accesses for index in access.index for dim in dims_of(index)
-    }
-    used |= _coordinates(term.part.body)
-    kept = [dim for dim in range(len(shape)) if dim in used]
-    moved: dict[int, AffineExpr] = {dim: Dim(n) for n, dim in enumerate(kept)}
-    local = {n: extents[dim] for n, dim in enumerate(kept)}
-    local.update({variable: extents[variable] for variable in term.reduced})
-    inner = replace(term, part=substituted(term.part, moved), negated=False)
-    value = fresh(trace, inner, [shape[dim] for dim in kept], local, None, location)
-    part = of_value(value, [Dim(dim) for dim in kept])
-    return Term(part, negated=term.negated)
-
-
-def _coordinates(body: ScalarExpr) -> set[int]:
-    found: set[int] = set()
-
-    def leaf(inner: ScalarExpr) -> ScalarExpr:
-        if isinstance(inner, Coordinate):
-            found.add(inner.loop)
-        return inner
-
-    map_leaves(body, leaf)
-    return found
-
-
-def fresh_sum(
-    trace: Trace,
-    terms: Sequence[Term],
-    shape: Sequence[AffineExpr],
-    extents: Mapping[int, AffineExpr],
-    dtype: DType,
-    format: Format | None,
-    location: Location | None,
-) -> Value:
-    """Compute a sum of terms into a new tensor of ``dtype``.
-
-    Terms without reduction make one ``Generic``; into a dense result each reduction accumulates,
-    for a sparse one the reductions are computed first and added elementwise.
-    """
-    if len(terms) == 1 and terms[0].op is BinaryOp.ADD and terms[0].negated:
-        positive = apply(np.negative, (terms[0].part,))
-        terms = (replace(terms[0], part=positive, negated=False),)
-    if len(terms) == 1 and not terms[0].negated and terms[0].part.dtype is dtype:
-        return fresh(trace, terms[0], shape, extents, format, location)
-    plain = [(term.negated, term.part) for term in terms if not term.reduced]
-    joint = all(
-        term.op is BinaryOp.ADD and term.part.dtype is dtype for term in terms if term.reduced
-    )
-    dense = (format is None or format.is_dense) and _all_dense(terms, shape, plain, dtype)
-    if not (joint and dense):
-        done = [summed(trace, term, shape, extents, location) for term in terms]
-        total = signed_sum([(term.negated, term.part) for term in done])
-        return fresh(trace, Term(cast(total, dtype)), shape, extents, format, location)
-    kind = TensorType(tuple(shape), dtype, Dense(len(shape)), zero_of(dtype))
-    dest, at = trace.empty(kind, location), _identity_index(len(shape))
-    if plain:
-        first = cast(signed_sum(plain, dtype), dtype)
-        dest = elementwise_into(trace, first, extents, dest, at, location)
-    else:
-        dest = fill_with(trace, zero_of(dtype), extents, dest, at, location)
-    for term in terms:
-        if term.reduced:
-            dest = accumulate(trace, term, extents, dest, at, location)
-    return dest
-
-
-def _all_dense(
-    terms: Sequence[Term],
-    shape: Sequence[AffineExpr],
-    plain: Sequence[tuple[bool, Pointwise]],
-    dtype: DType,
-) -> bool:
-    """Whether the sum is dense: one dense term is enough to make it so."""
-    result = range(len(shape))
-    layouts = [result_layout(term.part, result, term.op) for term in terms if term.reduced]
-    if plain:
-        layouts.append(result_layout(signed_sum(plain, dtype), result))
-    return any(layout.format.is_dense for layout in layouts)

@@ -20,7 +20,7 @@ from sparsejit.ir.ops import BinaryOp
 from sparsejit.trace._array import Array
 from sparsejit.trace._context import Trace, require_trace
 from sparsejit.trace._einsum import reduced
-from sparsejit.trace._emit import Term, signed_sum
+from sparsejit.trace._emit import Term
 from sparsejit.trace._extents import difference, tidy
 from sparsejit.trace._index_extents import (
     bounds_of,
@@ -33,6 +33,7 @@ from sparsejit.trace._numpy_arrays import refuse_numpy_use
 from sparsejit.trace._operands import as_array
 from sparsejit.trace._operators import Operators, UpdateOperators
 from sparsejit.trace._pointwise import Pointwise, substituted, variable, variables_of
+from sparsejit.trace._sums import signed_sum
 from sparsejit.trace._ufuncs import apply, is_elementwise
 
 __all__ = ["Index", "Indexed", "IndexedTerm", "Update", "as_indexed", "combined", "computed"]

@@ -30,10 +30,11 @@ from sparsejit.ir.simplify import Known, Missing, NoValue, simplify_absence
 from sparsejit.ir.tensor import Generic, Value
 from sparsejit.ir.types import DType, IteratorType
 from sparsejit.trace._context import Trace
-from sparsejit.trace._emit import Term, fresh, signed_sum, summed
+from sparsejit.trace._emit import Term, fresh
 from sparsejit.trace._entries import has_nothing
 from sparsejit.trace._patterns import places_within
 from sparsejit.trace._pointwise import Access, Pointwise, cast, of_value, pruned, select
+from sparsejit.trace._sums import signed_sum, summed
 
 if TYPE_CHECKING:
     from sparsejit.trace._array import Array

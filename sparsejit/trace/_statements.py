@@ -23,7 +23,7 @@ from sparsejit.ir.types import DType
 from sparsejit.trace._array import Array
 from sparsejit.trace._assignment import assign_terms, assign_value, refuse
 from sparsejit.trace._context import Deferred, Trace, Unassigned
-from sparsejit.trace._emit import Term, fresh_sum
+from sparsejit.trace._emit import Term
 from sparsejit.trace._index_extents import (
     Bound,
     bounds_of,
@@ -36,6 +36,7 @@ from sparsejit.trace._pattern_operands import LazyIndexed
 from sparsejit.trace._pointwise import Pointwise, cast, substituted
 from sparsejit.trace._promotion import loop_dtypes
 from sparsejit.trace._sparse_assignment import is_sparse_argument
+from sparsejit.trace._sums import fresh_sum
 from sparsejit.trace._views import Picked, View, element
 
 __all__ = ["assign_indexed"]

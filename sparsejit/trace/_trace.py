@@ -12,6 +12,8 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
+import numpy as np
+
 from sparsejit.affine import AffineExpr, Dim, as_linear, dims_of, substitute
 from sparsejit.errors import TraceError, UnsupportedError
 from sparsejit.formats import Format
@@ -38,9 +40,11 @@ from sparsejit.ir.walk import (
     substitute_symbols,
     yields_of,
 )
+from sparsejit.tensors import VALUE_TYPES
 from sparsejit.trace._array import Array, computed
 from sparsejit.trace._context import Deferred, Trace, Unassigned, in_trace
 from sparsejit.trace._foreign_errors import restated
+from sparsejit.trace._functions import copy
 from sparsejit.trace._indexed import Index, Indexed
 from sparsejit.trace._interface import ArgumentSpec, ResultRef, Slot, Traced, TraceOptions
 from sparsejit.trace._operands import NoValue
@@ -126,6 +130,10 @@ def _collected(state: Trace, tree: Any, results: list[Value], positions: Iterato
         case SymbolicInt():
             next(positions)
             return int(tree)
+        case np.ndarray() if (
+            tree.dtype in VALUE_TYPES
+        ):  # made inside of the function: fresh results
+            return _collected(state, copy(tree), results, positions)
         case tuple() if hasattr(tree, "_fields"):
             return type(tree)(*(_collected(state, item, results, positions) for item in tree))
         case tuple() | list():

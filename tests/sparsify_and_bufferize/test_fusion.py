@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sparsejit as sj
-from sparsejit.api import _function
+from sparsejit.api import _pipeline
 from sparsejit.pipeline import StageOptions
 from tests.semantics.masked import FORMATS, Masked, dense_of, masked
 
@@ -102,7 +102,7 @@ def unfused(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
     def decorate(fn: Callable[..., Any], **options: Any) -> Any:
         with monkeypatch.context() as patch:
-            patch.setattr(_function, "StageOptions", partial(StageOptions, fuse_generics=False))
+            patch.setattr(_pipeline, "StageOptions", partial(StageOptions, fuse_generics=False))
             return sj.sparse_jit(fn, **options)
 
     return decorate
@@ -247,7 +247,7 @@ def test_random_chains(names: list[str], A: Masked) -> None:
         compiled = sj.sparse_jit(fn, target="interpreter")
         got = flat(compiled(A.operand, *others))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_function, "StageOptions", partial(StageOptions, fuse_generics=False))
+            patch.setattr(_pipeline, "StageOptions", partial(StageOptions, fuse_generics=False))
             apart = sj.sparse_jit(fn, target="interpreter")
         wanted = flat(apart(A.operand, *others))
         reference = compiled.lower(A.operand, *others).reference(A.operand, *others)

@@ -16,8 +16,8 @@ from sparsejit.backends.llvm._module import OBJECT_HEAD
 
 __all__ = ["BYTES_HEAD", "FLAGS", "HEAD_WORDS", "TEXT"]
 
-FLAGS = 0x503
-"""The flags of an array that matter: contiguous (C, Fortran), aligned, writeable."""
+FLAGS = 0x501
+"""The flags of an array that matter: contiguous (C), aligned, writeable; strides tell the rest."""
 
 BYTES_HEAD = bytes.__basicsize__ - 1
 """Where the content of a ``bytes`` object begins."""
