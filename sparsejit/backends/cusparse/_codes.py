@@ -162,13 +162,21 @@ def _names(operand: SparseMatrix | DenseMatrix) -> list[str]:
 
 
 def _streamed(call: LibraryCall) -> frozenset[str]:
-    """Return the operands that are read once, in order: the entries of the sparse factor.
+    """Return the operands that are read once, in order: the entries of the sparse operand.
 
-    A matrix that all results of a batch share is read for each of them.
+    A sampled product adds onto the values, so it streams the structure alone. Sparse sums and
+    products of two sparse matrices go through their operands once for each phase. A matrix that
+    all results of a batch share is read for each of them.
     """
-    if call.op not in (LibraryOp.SPMV, LibraryOp.SPMM):
-        return frozenset()
-    (matrix, _) = call.inputs
+    match call.op:
+        case LibraryOp.SPMV | LibraryOp.SPMM | LibraryOp.NM_SPMM:
+            matrix, names = call.inputs[0], _names(call.inputs[0])
+        case LibraryOp.SDDMM:
+            matrix, names = call.output, _names(call.output)[:-1]
+        case LibraryOp.SPGEMM | LibraryOp.SPADD | LibraryOp.GEMM:
+            return frozenset()
+        case _:
+            assert_never(call.op)
     assert isinstance(matrix, SparseMatrix)
     is_shared = call.is_batched and len(matrix.extents) == 2
-    return frozenset() if is_shared else frozenset(_names(matrix))
+    return frozenset() if is_shared else frozenset(names)
