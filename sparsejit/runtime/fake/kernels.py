@@ -114,21 +114,31 @@ class Launched:
             raise MisuseError(f"{self.code.entry} updates {name} in mapped memory of the host")
 
     def prepared(self, memory: Memory) -> Callable[[], None]:
-        """Return the work: the replay on the memory as it is then."""
+        """Return the work: the replay on the memory as it is then.
+
+        What a kernel only reads stays as it is, unless it writes a part of it as another array.
+        """
         views: list[Any] = []
         kept: list[tuple[str, Any]] = []
+        written: list[Any] = []
         scratch = {memref.name for memref, _, _ in self.code.workspaces}
         for param, argument in zip(self.code.params, self.arguments, strict=True):
             if isinstance(param, PointerParam):
                 view = memory.view(argument)
                 views.append(view)
-                if param.memref.name not in self.code.writes | scratch:
+                if param.memref.name in self.code.writes | scratch:
+                    written.append(view)
+                else:
                     kept.append((param.memref.name, view))
             else:
                 views.append(argument)
 
         def run() -> None:
-            before = [(name, view, view.tobytes()) for name, view in kept]
+            before = [
+                (name, view, view.tobytes())
+                for name, view in kept
+                if not any(np.may_share_memory(view, other) for other in written)
+            ]
             with np.errstate(all="ignore"):
                 self.code.replay(views, self.blocks, self.seed)
             for name, view, data in before:
