@@ -30,6 +30,7 @@ from sparsejit.runtime.opening import Device, open_device
 from sparsejit.runtime.plan import LaunchPlan, Strategy
 from sparsejit.runtime.planning import plan_launch, plan_upload
 from sparsejit.runtime.residents import FixedArrays
+from sparsejit.runtime.run_state import DescribeArrays
 from sparsejit.runtime.transfer import root_memory
 from sparsejit.runtime.transfer_steps import CopyIn, Home, Layout, Placement
 
@@ -100,6 +101,10 @@ class CudaKernel:
 
     def __call__(self, arguments: Sequence[object]) -> tuple[object, ...]:
         """Run with the flat arguments of a call; ``DeviceError`` when the device fails."""
+        return self.run(arguments, dict)
+
+    def run(self, arguments: Sequence[object], describe: DescribeArrays) -> tuple[object, ...]:
+        """Run with the flat arguments of a call; errors call arrays what ``describe`` says."""
         device = open_device()
         with device.lock:
             homes = [_home(argument) for argument in arguments]
@@ -107,7 +112,7 @@ class CudaKernel:
             passed = [self._passed(argument, device) for argument in arguments]
             plan = self.planned(_placements(self.func, passed), results)
             loaded = device.kernels.setdefault(self, {})
-            done = execute(plan, device.runtime, device.transfers, passed, loaded)
+            done = execute(plan, device.runtime, device.transfers, passed, loaded, describe)
             self.last = transferred(plan, passed, done.refusals)
             return tuple(
                 device.runtime.as_array(result) if isinstance(result, DeviceResult) else result

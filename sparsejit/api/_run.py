@@ -21,7 +21,7 @@ from sparsejit.api._cuda import CudaKernel
 from sparsejit.api._memory import TOO_LARGE, out_of_memory
 from sparsejit.api._program import Compiled, Program
 from sparsejit.ir.fold import numpy_dtype
-from sparsejit.ir.loops import DenseResult, ParamResult, Result, SparseResult
+from sparsejit.ir.loops import DenseResult, Memref, ParamResult, Result, SparseResult, Var
 from sparsejit.tensors import Like, Operand, buffer_names, scipy_index_dtype, wrap_result
 from sparsejit.trace import ResultRef
 
@@ -67,12 +67,44 @@ def _kernel_results(
         # A device says itself what may have changed; copies would cost more than its kernels.
         is_on_device = isinstance(compiled.kernel, CudaKernel)
         with nullcontext() if is_on_device else _unchanged_on_error(written):
-            flat = compiled.kernel(program.arguments(numbers, operands))
+            flat = _run_kernel(program, compiled, numbers, operands, names)
         for number in assigned:
             if not operands[number].is_shared:
                 operands[number].write_values(operands[number].values)
         return flat
-    return compiled.kernel(program.arguments(numbers, operands))
+    return _run_kernel(program, compiled, numbers, operands, names)
+
+
+def _run_kernel(
+    program: Program,
+    compiled: Compiled,
+    numbers: Sequence[int],
+    operands: Sequence[Operand],
+    names: Sequence[str],
+) -> Sequence[Any]:
+    arguments = program.arguments(numbers, operands)
+    if isinstance(compiled.kernel, CudaKernel):
+        params = compiled.loops.params[len(numbers) :]
+        return compiled.kernel.run(arguments, lambda: _described(params, operands, names))
+    return compiled.kernel(arguments)
+
+
+def _described(
+    params: Sequence[Memref | Var], operands: Sequence[Operand], names: Sequence[str]
+) -> dict[str, str]:
+    """Return what users call each array of their arguments, by its memref."""
+    words: list[str] = []
+    for operand, name in zip(operands, names, strict=True):
+        if operand.is_dense:
+            words.append(repr(name))
+            continue
+        parts = buffer_names(operand.format)
+        kinds = [kind for _, kind in parts]
+        for level, kind in parts:
+            where = f" in level {level}" if kinds.count(kind) > 1 else ""
+            words.append(f"the {kind}{where} of {name!r}")
+        words.append(f"the values of {name!r}")
+    return {param.name: text for param, text in zip(params, words, strict=True)}
 
 
 def _copied(operand: Operand) -> Operand:

@@ -47,12 +47,12 @@ from sparsejit.ir.loops import (
     Lit,
     LoopFunc,
     Push,
+    Resize,
     Scan,
     Sort,
     SortPrefix,
     Stmt,
     Store,
-    Trim,
     Var,
     View,
     While,
@@ -205,7 +205,7 @@ class SourceWriter:
                 self.view(stmt)
             case Push():
                 self.push(stmt)
-            case Copy() | Scan() | Trim() | Sort() | SortPrefix() | Assemble():
+            case Copy() | Scan() | Resize() | Sort() | SortPrefix() | Assemble():
                 self.whole_arrays(stmt)
             case Launch() | ReadBack() | LibraryCall():
                 raise AssertionError("the function is in host form")
@@ -235,16 +235,16 @@ class SourceWriter:
                 self.line("else:")
                 self._inside(orelse)
 
-    def whole_arrays(self, stmt: Copy | Scan | Trim | Sort | SortPrefix | Assemble) -> None:
+    def whole_arrays(self, stmt: Copy | Scan | Resize | Sort | SortPrefix | Assemble) -> None:
         names = self.names
         match stmt:
             case Copy(target, source):
                 self.copy(names[target.name], names[source.name], target.rank)
             case Scan(memref, op):
                 self.line(f"scan_{op.value}({names[memref.name]})")
-            case Trim(memref, count):
+            case Resize(memref, count):
                 name = names[memref.name]
-                self.assign(name, Call("trim", (Atom(name), self.expressions.typed(count))))
+                self.assign(name, Call("resize", (Atom(name), self.expressions.typed(count))))
             case SortPrefix(memref, count):
                 operands = (Atom(names[memref.name]), self.expressions.typed(count))
                 self.assign("", Call("sort_prefix", operands), "")

@@ -39,6 +39,7 @@ from sparsejit.ir.loops import (
     Load,
     Memref,
     Push,
+    Resize,
     Scan,
     Search,
     Select,
@@ -46,7 +47,6 @@ from sparsejit.ir.loops import (
     SortPrefix,
     Stmt,
     Store,
-    Trim,
     Unary,
     Var,
     View,
@@ -168,8 +168,8 @@ def broken_stmt(stmt: Stmt) -> Iterator[str]:  # noqa: C901 - one case for each 
             yield from _is(value, memref.dtype, f"an element of {memref.name}")
         case Scan(memref, _):
             yield from _rank(memref, 1, "the scanned")
-        case Trim(memref, count):
-            yield from _rank(memref, 1, "the trimmed")
+        case Resize(memref, count):
+            yield from _rank(memref, 1, "the resized")
             yield from _is(count, INDEX, "a count")
         case Sort():
             yield from _sort(stmt)

@@ -4,7 +4,8 @@ What enters is a function; what leaves are sentences about broken ownership. The
 program and keeps two sets: arrays that this function must still free or return, and arrays that are
 gone. The two branches of an ``If`` must leave the same; a block frees what it allocates, since its
 names end with it, and a loop frees nothing from outside, since it may run any number of times. A
-library call leaves its targets behind.
+library call leaves its targets behind. Where an array changes its length it may move, so views of
+it end there.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sparsejit.ir.device_statements import Launch, LibraryCall
-from sparsejit.ir.loop_walk import memrefs, result_memrefs
+from sparsejit.ir.loop_walk import all_statements, memrefs, result_memrefs
 from sparsejit.ir.loops import (
     Alloc,
     Assemble,
@@ -21,6 +22,8 @@ from sparsejit.ir.loops import (
     For,
     If,
     LoopFunc,
+    Push,
+    Resize,
     Sort,
     Stmt,
     View,
@@ -32,19 +35,28 @@ __all__ = ["broken_ownership"]
 
 @dataclass(slots=True)
 class _Arrays:
-    """``owned`` must be freed or returned, ``freed`` is gone; a view is of its ``base``."""
+    """``owned`` must be freed or returned, ``freed`` is gone; a view is of its ``base``.
+
+    ``stale`` are views of arrays that have moved since.
+    """
 
     owned: dict[str, None] = field(default_factory=dict)
     freed: set[str] = field(default_factory=set)
     base: dict[str, str] = field(default_factory=dict)
+    stale: set[str] = field(default_factory=set)
 
     def copy(self) -> _Arrays:
-        return _Arrays(dict(self.owned), set(self.freed), dict(self.base))
+        return _Arrays(dict(self.owned), set(self.freed), dict(self.base), set(self.stale))
 
     def root(self, name: str) -> str:
         while name in self.base:
             name = self.base[name]
         return name
+
+    def move(self, body: Sequence[Stmt]) -> None:
+        """End the views of arrays that change their lengths in ``body``."""
+        moved = {s.memref.name for s in all_statements(body) if isinstance(s, Push | Resize)}
+        self.stale.update(view for view in self.base if self.root(view) in moved)
 
 
 def broken_ownership(func: LoopFunc) -> Iterator[str]:
@@ -64,6 +76,8 @@ def _block(body: Sequence[Stmt], arrays: _Arrays) -> Iterator[str]:  # noqa: C90
         for memref in memrefs(stmt):
             if arrays.root(memref.name) in arrays.freed and not isinstance(stmt, Dealloc):
                 yield f"{memref.name} is used after it was freed"
+            if memref.name in arrays.stale:
+                yield f"{memref.name} is used after its array changed its length"
         match stmt:
             case Alloc(memref) | Sort(memref):
                 arrays.owned[memref.name] = None
@@ -79,6 +93,8 @@ def _block(body: Sequence[Stmt], arrays: _Arrays) -> Iterator[str]:  # noqa: C90
                 yield from _library_call(stmt, arrays)
             case If():
                 yield from _branches(stmt, arrays)
+            case Push() | Resize():
+                arrays.move((stmt,))
             case _:
                 pass
 
@@ -101,6 +117,7 @@ def _local(inside: _Arrays, outside: _Arrays) -> Iterator[str]:
 
 
 def _loop(body: Sequence[Stmt], arrays: _Arrays) -> Iterator[str]:
+    arrays.move(body)
     inside = arrays.copy()
     yield from _block(body, inside)
     yield from _local(inside, arrays)
@@ -124,6 +141,7 @@ def _branches(stmt: If, arrays: _Arrays) -> Iterator[str]:
     for block, state in ((stmt.then, then), (stmt.orelse, orelse)):
         yield from _block(block, state)
         yield from _local(state, arrays)
+    arrays.stale |= then.stale | orelse.stale
     for name in list(arrays.owned):
         if (name in then.owned) != (name in orelse.owned):
             yield f"{name} is freed in one branch only"

@@ -16,11 +16,11 @@ from sparsejit.ir.loops import (
     Expr,
     Let,
     Push,
+    Resize,
     Sort,
     SortPrefix,
     Stmt,
     Store,
-    Trim,
     View,
 )
 
@@ -46,7 +46,7 @@ def with_expressions(  # noqa: C901 - one case for each kind
             return replace(stmt, indices=all_of(stmt.indices), value=walk(stmt.value))
         case Push():
             return replace(stmt, count=walk(stmt.count), value=walk(stmt.value))
-        case Trim() | SortPrefix():
+        case Resize() | SortPrefix():
             return replace(stmt, count=walk(stmt.count))
         case Sort():
             return replace(stmt, extents=all_of(stmt.extents), count=walk(stmt.count))

@@ -48,6 +48,7 @@ from sparsejit.ir.loops import (
     Memref,
     ParamResult,
     Push,
+    Resize,
     Result,
     Scan,
     Search,
@@ -57,7 +58,6 @@ from sparsejit.ir.loops import (
     SparseResult,
     Stmt,
     Store,
-    Trim,
     Unary,
     Var,
     View,
@@ -185,8 +185,8 @@ def _whole_array(stmt: Stmt) -> str:
             return f"view {stmt.memref.name} = {stmt.source.name}{part}"
         case Scan(memref, op):
             return f"scan {op.value} {memref.name}"
-        case Trim(memref, count):
-            return f"trim {memref.name}[{print_expr(count)}]"
+        case Resize(memref, count):
+            return f"resize {memref.name}[{print_expr(count)}]"
         case SortPrefix(memref, count):
             return f"sort {memref.name}[{print_expr(count)}]"
         case Sort(order, coordinates, extents, count):

@@ -40,6 +40,7 @@ from sparsejit.ir.loops import (
     Memref,
     ParamResult,
     Push,
+    Resize,
     Scan,
     Search,
     Select,
@@ -48,7 +49,6 @@ from sparsejit.ir.loops import (
     SparseResult,
     Stmt,
     Store,
-    Trim,
     Unary,
     Var,
     View,
@@ -142,7 +142,7 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:  # noqa: C901 - one case for ea
             return (stmt.condition,)
         case Push():
             return stmt.count, stmt.value
-        case Trim() | SortPrefix():
+        case Resize() | SortPrefix():
             return (stmt.count,)
         case Sort():
             return (*stmt.extents, stmt.count)
@@ -217,7 +217,7 @@ def memrefs_defined(stmt: Stmt) -> tuple[Memref, ...]:
 def memrefs_written(stmt: Stmt) -> tuple[Memref, ...]:
     """Return the existing memrefs whose elements or length ``stmt`` itself changes."""
     match stmt:
-        case Store() | Push() | Scan() | Trim() | SortPrefix():
+        case Store() | Push() | Scan() | Resize() | SortPrefix():
             return (stmt.memref,)
         case Copy():
             return (stmt.target,)

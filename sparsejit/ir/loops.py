@@ -53,6 +53,7 @@ __all__ = [
     "Memref",
     "ParamResult",
     "Push",
+    "Resize",
     "Result",
     "Scan",
     "ScanOp",
@@ -63,7 +64,6 @@ __all__ = [
     "SparseResult",
     "Stmt",
     "Store",
-    "Trim",
     "Unary",
     "Var",
     "View",
@@ -92,7 +92,7 @@ class Assign:
 class Alloc:
     """A new array of ``extents``, filled with ``fill`` (undefined when None).
 
-    A rank-1 array that is the target of ``Push`` is growable.
+    A rank-1 array that is the target of ``Push`` or ``Resize`` is growable.
     """
 
     memref: Memref
@@ -202,8 +202,8 @@ class Scan:
 
 
 @dataclass(frozen=True, slots=True)
-class Trim:
-    """Shrink a growable rank-1 memref to its first ``count`` elements."""
+class Resize:
+    """Give a growable rank-1 memref ``count`` elements: its first ones, then undefined ones."""
 
     memref: Memref
     count: Expr
@@ -264,7 +264,7 @@ Stmt = (
     | If
     | Push
     | Scan
-    | Trim
+    | Resize
     | Sort
     | SortPrefix
     | Assemble

@@ -33,11 +33,11 @@ from sparsejit.ir.loops import (
     Load,
     Memref,
     Push,
+    Resize,
     Scan,
     SortPrefix,
     Stmt,
     Store,
-    Trim,
     Var,
     While,
 )
@@ -152,7 +152,7 @@ def _appended(
     found = {
         stmt.memref.name: (stmt.memref, stmt.count)
         for stmt in behind
-        if isinstance(stmt, Trim) and names & variables(stmt.count).keys()
+        if isinstance(stmt, Resize) and names & variables(stmt.count).keys()
     }
     lengths: dict[str, tuple[Memref, Expr]] = {}
     positions = {known.positions.name for known in catch_ups}
@@ -259,7 +259,7 @@ def _is_own(stmt: Stmt, own: set[str], found: Appending, marks: set[str]) -> boo
             return memref.name in own or memref.name in found.arrays
         case Push(memref):
             return memref.name in own or memref.name in found.arrays
-        case Scan() | Trim() | Dealloc():
+        case Scan() | Resize() | Dealloc():
             return False
         case _:
             return True
@@ -319,10 +319,10 @@ def _is_whole(body: Sequence[Stmt], found: Appending) -> bool:
         return False
     caught = {id(stmt) for known in _catch_ups(body[place + 1 :]) for stmt in (known.stmt,)}
     return all(
-        isinstance(stmt, Trim)
+        isinstance(stmt, Resize)
         or id(stmt) in caught
         or not any(
-            isinstance(inner, Push | Trim) and inner.memref.name in found.arrays
+            isinstance(inner, Push | Resize) and inner.memref.name in found.arrays
             for inner in all_statements((stmt,))
         )
         for stmt in body[place + 1 :]

@@ -1,20 +1,23 @@
-"""Arrays that grow, as arrays of exact size: measured by a first run, filled by a second.
+"""Arrays that grow, as arrays that get their size at once: measured first, filled then.
 
-In: the statements of a block. Out: the same results without ``Push`` and ``Trim``. What stands
-between the first and the last push into an array runs twice. The first run is a slice: only what
-decides how often and where something is pushed, on copies of what it changes. The second run stores
-into arrays of the size that the first one found.
+In: a function. Out: the same results without ``Push``. What stands between the first and the last
+push into an array runs twice. The first run is a slice: only what decides how often and where
+something is pushed, on copies of what it changes. The second run stores into an array of the size
+that the first one found. Where the size depends on what is pushed, or on arrays that are made
+meanwhile, this is done for a smaller piece, down to one push: it makes room in the array that is
+there, which the host has resized.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
-from sparsejit.errors import UnsupportedError
 from sparsejit.ir.device_statements import LibraryCall
 from sparsejit.ir.loop_uses import assigned, loaded, used, variables
 from sparsejit.ir.loop_walk import (
+    all_expressions,
     all_statements,
     blocks,
     expressions,
@@ -23,13 +26,12 @@ from sparsejit.ir.loop_walk import (
     memrefs_defined,
     memrefs_written,
 )
-from sparsejit.ir.loop_writing import Names, binary, int_, plus
+from sparsejit.ir.loop_writing import Names, binary, compare, int_, plus, times
 from sparsejit.ir.loops import (
     Alloc,
     Assign,
     Copy,
     Dealloc,
-    DenseResult,
     DimOf,
     Expr,
     For,
@@ -38,13 +40,12 @@ from sparsejit.ir.loops import (
     LoopFunc,
     Memref,
     Push,
-    Result,
+    Resize,
+    Select,
     SortPrefix,
     Stmt,
     Store,
-    Trim,
     Var,
-    View,
     While,
 )
 from sparsejit.ir.ops import BinaryOp
@@ -52,72 +53,51 @@ from sparsejit.ir.rename import fresh_copy, introduced, renamed
 
 __all__ = ["allocate_exactly"]
 
-_HINT = "run it with target='cpu', or choose a dense result format with output="
-
 
 def allocate_exactly(func: LoopFunc) -> LoopFunc:
-    """Return ``func`` without ``Push`` and ``Trim``.
-
-    Raises ``UnsupportedError`` where the size of an array depends on what was pushed into it, and
-    where an array grows in one block and ends in another.
+    """Return ``func`` without ``Push``.
 
     >>> allocate_exactly(LoopFunc("f", (), (), ())).body
     ()
     """
-    if not any(isinstance(stmt, Push | Trim) for stmt in all_statements(func.body)):
+    if not any(isinstance(stmt, Push) for stmt in all_statements(func.body)):
         return func
-    names = Names.of(func)
-    body = _block(func.body, names)
-    body, results = _trimmed(body, func.results, names)
-    if any(isinstance(stmt, Push | Trim) for stmt in all_statements(body)):
-        raise UnsupportedError(
-            "an array that grows in one block of the program and ends in another has no size that "
-            "can be measured before it is allocated on a device",
-            hint=_HINT,
-        )
-    return replace(func, body=body, results=results)
+    return replace(func, body=_block(func.body, Names.of(func)))
 
 
 def _block(body: Sequence[Stmt], names: Names) -> tuple[Stmt, ...]:
     """Replace the pushes into arrays that this block allocates; blocks inside come first."""
-    inside: list[Stmt] = []
-    for stmt in body:
-        match stmt:
-            case For() | While():
-                inside.append(replace(stmt, body=_block_of(stmt.body, names)))
-            case If():
-                then = _block_of(stmt.then, names)
-                inside.append(replace(stmt, then=then, orelse=_block_of(stmt.orelse, names)))
-            case LibraryCall():
-                inside.append(_library_call(stmt, names))
-            case _:
-                inside.append(stmt)
-    owned = {stmt.memref.name for stmt in inside if isinstance(stmt, Alloc)}
-    grown = {name for stmt in inside for name in _pushed(stmt)} & owned
+    inside = [_with_blocks(stmt, partial(_block, names=names)) for stmt in body]
+    allocs = {stmt.memref.name: stmt for stmt in inside if isinstance(stmt, Alloc)}
+    grown = {name for stmt in inside for name in _pushed(stmt)} & allocs.keys()
     left = [stmt for stmt in inside if not (isinstance(stmt, Alloc) and stmt.memref.name in grown)]
-    arrays = {stmt.memref.name: stmt.memref for stmt in inside if isinstance(stmt, Alloc)}
     for first, last in reversed(_regions(left, grown)):
         region = left[first : last + 1]
-        behind = _without_trims(left[last + 1 :], region, grown)
-        left[first:] = [*_exact(region, arrays, names), *behind]
+        pushed = sorted({name for stmt in region for name in _pushed(stmt)} & grown)
+        exact = _exact(region, [allocs[name].memref for name in pushed], names)
+        if exact is not None:
+            left[first:] = [*exact, *_still_resized(left[last + 1 :], region, grown)]
+        else:
+            given = [allocs[name] for name in pushed]
+            left[first : last + 1] = [*given, *_making_room(region, pushed, names)]
     return tuple(left)
 
 
-def _library_call(stmt: LibraryCall, names: Names) -> LibraryCall:
-    """Rebuild what stands for a library call; the arrays that it leaves keep their names."""
-    targets = tuple(map(DenseResult, stmt.targets))
-    body, left = _trimmed(_block(stmt.otherwise, names), targets, names)
-    found = [result.memref for result in left if isinstance(result, DenseResult)]
-    pairs = [
-        (one, target) for one, target in zip(found, stmt.targets, strict=True) if one != target
-    ]
-    aside = {target.name: replace(target, name=names.fresh(target.name)) for _, target in pairs}
-    back = {one.name: target for one, target in pairs}
-    return replace(stmt, otherwise=renamed(renamed(body, aside), back))
+def _with_blocks(stmt: Stmt, change: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]) -> Stmt:
+    """Return a statement with its blocks changed."""
+    match stmt:
+        case For() | While():
+            return replace(stmt, body=change(stmt.body))
+        case If():
+            return replace(stmt, then=change(stmt.then), orelse=change(stmt.orelse))
+        case LibraryCall():
+            return replace(stmt, otherwise=change(stmt.otherwise))
+        case _:
+            return stmt
 
 
-def _without_trims(behind: list[Stmt], region: list[Stmt], grown: set[str]) -> list[Stmt]:
-    """Leave out the trims of arrays that have the size that is asked for already.
+def _still_resized(behind: list[Stmt], region: list[Stmt], grown: set[str]) -> list[Stmt]:
+    """Leave out the changes of size to what an array has already.
 
     That is where a variable counts the pushes: it grows by one in the block of each push.
     """
@@ -138,7 +118,7 @@ def _without_trims(behind: list[Stmt], region: list[Stmt], grown: set[str]) -> l
         stmt
         for stmt in behind
         if not (
-            isinstance(stmt, Trim)
+            isinstance(stmt, Resize)
             and isinstance(stmt.count, Var)
             and counters.get(stmt.memref.name) == stmt.count
             and stmt.count.name not in later
@@ -151,11 +131,6 @@ def _blocks(body: Sequence[Stmt]) -> Iterator[Sequence[Stmt]]:
     for stmt in body:
         for block in blocks(stmt):
             yield from _blocks(block)
-
-
-def _block_of(body: tuple[Stmt, ...], names: Names) -> tuple[Stmt, ...]:
-    rebuilt, _ = _trimmed(_block(body, names), (), names)
-    return rebuilt
 
 
 # ---------------------------------------------------------------- regions
@@ -180,9 +155,21 @@ def _regions(body: Sequence[Stmt], grown: set[str]) -> list[tuple[int, int]]:
     return merged
 
 
-def _exact(region: list[Stmt], arrays: dict[str, Memref], names: Names) -> list[Stmt]:
-    """The statements that stand for a region: allocations, the first run, the second run."""
-    grown = sorted({name for stmt in region for name in _pushed(stmt)} & arrays.keys())
+def _keeps_its_size(body: Sequence[Stmt], name: str) -> bool:
+    """Whether an array gets no other size before the last push into it."""
+    last = max(place for place, stmt in enumerate(body) if name in _pushed(stmt))
+    return not any(
+        isinstance(stmt, Resize) and stmt.memref.name == name
+        for stmt in all_statements(body[: last + 1])
+    )
+
+
+def _exact(region: list[Stmt], arrays: list[Memref], names: Names) -> list[Stmt] | None:
+    """Return what stands for a region: allocations, the first run, the second run.
+
+    None where the sizes cannot be measured before the region has run.
+    """
+    grown = [array.name for array in arrays]
     changing = {item.name for item in introduced(region)} | assigned(region).keys()
     early = [
         stmt
@@ -192,18 +179,71 @@ def _exact(region: list[Stmt], arrays: dict[str, Memref], names: Names) -> list[
     ]
     late = [stmt for stmt in region if isinstance(stmt, Dealloc)]
     work = tuple(stmt for stmt in region if stmt not in early and stmt not in late)
-    measured, needs = _Measure(work, grown, names).statements()
-    exact = [Alloc(arrays[name], (needs[name],)) for name in grown]
+    measured = _measured(work, grown, names)
+    if measured is None:
+        return None
+    first_run, needs = measured
+    exact = [Alloc(array, (needs[array.name],)) for array in arrays]
+    return [*early, *first_run, *exact, *_stored(work, grown), *late]
 
-    def stored(stmt: Stmt) -> tuple[Stmt, ...]:
+
+def _stored(body: Sequence[Stmt], grown: Sequence[str]) -> tuple[Stmt, ...]:
+    """Store what is pushed: there is room for it."""
+
+    def store(stmt: Stmt) -> tuple[Stmt, ...]:
         if isinstance(stmt, Push) and stmt.memref.name in grown:
             return (Store(stmt.memref, (stmt.count,), stmt.value),)
         return (stmt,)
 
-    return [*early, *measured, *exact, *map_body(work, change_stmt=stored), *late]
+    return map_body(body, change_stmt=store)
+
+
+def _making_room(body: Sequence[Stmt], grown: Sequence[str], names: Names) -> tuple[Stmt, ...]:
+    """Return statements that push into arrays from outside, with room made before each of them."""
+    made: list[Stmt] = []
+    for stmt in body:
+        pushed = sorted(_pushed(stmt) & set(grown))
+        measured = _measured((stmt,), pushed, names) if pushed else None
+        if not pushed:
+            made.append(stmt)
+        elif isinstance(stmt, Push):
+            need = names.var(f"{stmt.memref.name}_size")
+            made += [Let(need, plus(stmt.count, int_(1))), _room(stmt.memref, need)]
+            made += _stored((stmt,), pushed)
+        elif measured is not None:
+            first_run, needs = measured
+            pushes = (inner for inner in all_statements((stmt,)) if isinstance(inner, Push))
+            arrays = {push.memref.name: push.memref for push in pushes}
+            made += [*first_run, *(_room(arrays[name], needs[name]) for name in pushed)]
+            made += _stored((stmt,), pushed)
+        else:
+            made.append(_with_blocks(stmt, partial(_making_room, grown=pushed, names=names)))
+    return tuple(made)
+
+
+def _room(array: Memref, need: Var) -> Stmt:
+    """Make room for ``need`` elements; the room doubles, so that repeated pushes copy little."""
+    room = DimOf(array, 0)
+    more = binary(BinaryOp.MAX, need, times(int_(2), room))
+    return Resize(array, Select(compare(BinaryOp.GT, need, room), more, room))
 
 
 # ---------------------------------------------------------------- the first run
+
+
+def _measured(
+    work: tuple[Stmt, ...], grown: Sequence[str], names: Names
+) -> tuple[list[Stmt], dict[str, Var]] | None:
+    """Return the first run of statements, and the variable of each array's size.
+
+    None where the slice would read what is pushed, or change arrays by more than stores, and where
+    an array gets a size in between.
+    """
+    if not all(_keeps_its_size(work, name) for name in grown):
+        return None
+    measure = _Measure(work, grown, names)
+    kept = measure.slice()
+    return measure.statements(kept) if measure.is_possible() else None
 
 
 class _Measure:
@@ -215,14 +255,30 @@ class _Measure:
         self._needs = {name: names.var(f"{name}_size") for name in grown}
         self._vars: set[str] = set()
         self._arrays: dict[str, Memref] = {}
+        self._moving = {item.name for item in introduced(work)} | {
+            stmt.memref.name for stmt in all_statements(work) if isinstance(stmt, Push | Resize)
+        }
 
-    def statements(self) -> tuple[list[Stmt], dict[str, Var]]:
-        """Return the statements of the first run, and the variable of each array's size."""
+    def slice(self) -> tuple[Stmt, ...]:
+        """Return what decides the sizes, under the names that it has."""
         size = -1
         while size != len(self._vars) + len(self._arrays):
             size = len(self._vars) + len(self._arrays)
             kept = self._slice(self._work)
-        self._check()
+        return kept
+
+    def is_possible(self) -> bool:
+        """Whether the slice reads nothing that is pushed, and changes arrays by stores alone."""
+        if self._needs.keys() & self._arrays.keys():
+            return False
+        simple = Let | Assign | Store | SortPrefix | For | While | If
+        return all(
+            isinstance(stmt, simple) or not self._matters(stmt)
+            for stmt in all_statements(self._work)
+        )
+
+    def statements(self, kept: tuple[Stmt, ...]) -> tuple[list[Stmt], dict[str, Var]]:
+        """Return the statements of the first run, and the variable of each array's size."""
         outside = (assigned(kept).keys() & self._vars) - {item.name for item in introduced(kept)}
         starts: list[Stmt] = [Let(need, int_(0), mutable=True) for need in self._needs.values()]
         new: dict[str, Memref | Var] = {}
@@ -242,6 +298,9 @@ class _Measure:
         for expr in exprs:
             self._vars |= variables(expr).keys()
             self._arrays |= loaded(expr)
+            extents = (part for part in all_expressions(expr) if isinstance(part, DimOf))
+            moving = (part.memref for part in extents if part.memref.name in self._moving)
+            self._arrays |= {memref.name: memref for memref in moving}
 
     def _slice(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         """Keep what is needed so far, and note what that needs."""
@@ -293,60 +352,8 @@ class _Measure:
                 written = (*memrefs_written(stmt), *memrefs_defined(stmt))
                 return any(memref.name in self._arrays for memref in written)
 
-    def _check(self) -> None:
-        """Refuse slices that read what is pushed, or change arrays by more than stores."""
-        for name in self._needs:
-            if name in self._arrays:
-                raise UnsupportedError(
-                    f"how many elements are pushed into {name} depends on what is in it, so its "
-                    "size cannot be measured before it is allocated on a device",
-                    hint=_HINT,
-                )
-        for stmt in all_statements(self._work):
-            simple = isinstance(stmt, Let | Assign | Store | SortPrefix | For | While | If)
-            if not simple and self._matters(stmt):
-                raise UnsupportedError(
-                    "the size of a sparse result depends on an array that is made between its "
-                    "entries, so it cannot be measured before it is allocated on a device",
-                    hint=_HINT,
-                )
-
     def _changed(self, kept: Sequence[Stmt]) -> list[Memref]:
         found: dict[str, Memref] = {}
         for stmt in all_statements(kept):
             found |= {memref.name: memref for memref in memrefs_written(stmt)}
         return [found[name] for name in sorted(found)]
-
-
-# ---------------------------------------------------------------- trimming
-
-
-def _trimmed(
-    body: tuple[Stmt, ...], results: tuple[Result, ...], names: Names
-) -> tuple[tuple[Stmt, ...], tuple[Result, ...]]:
-    """Replace ``Trim`` by an array of its own, or by nothing where the array has that size."""
-    owned: set[str] = set()
-    made: list[Stmt] = []
-    rest = list(body)
-    while rest:
-        stmt = rest.pop(0)
-        if isinstance(stmt, Alloc):
-            owned.add(stmt.memref.name)
-        if not (isinstance(stmt, Trim) and stmt.memref.name in owned):
-            made.append(stmt)
-            continue
-        old = stmt.memref
-        new = replace(old, name=names.fresh(old.name))
-        count = names.var(f"{old.name}_count")
-        part = replace(old, name=names.fresh(f"{old.name}_front"))
-        made += [
-            Let(count, stmt.count),
-            Alloc(new, (count,)),
-            View(part, old, (int_(0),), (count,), (1,)),
-            Copy(new, part),
-            Dealloc(old),
-        ]
-        owned.add(new.name)
-        rest = list(renamed(tuple(rest), {old.name: new}))
-        results = renamed(results, {old.name: new})
-    return tuple(made), results

@@ -19,9 +19,9 @@ from sparsejit.ir.loops import (
     If,
     Let,
     Push,
+    Resize,
     Scan,
     Sort,
-    Trim,
     View,
     While,
 )
@@ -29,14 +29,14 @@ from sparsejit.ir.loops import (
 __all__ = ["needs_host", "stays_on_host"]
 
 _LIBRARY = Sort | LibraryCall | Launch | ReadBack | Assemble
-_ARRAYS = Alloc | Dealloc | Copy | View | Scan
+_ARRAYS = Alloc | Dealloc | Copy | View | Scan | Resize
 
 
 def needs_host(loop: For) -> bool:
     """Whether a parallel loop does what no thread can: to allocate what is not known before."""
     inner = {stmt.var.name for stmt in all_statements((loop,)) if isinstance(stmt, Let | For)}
     for stmt in all_statements(loop.body):
-        if isinstance(stmt, _LIBRARY | Push | Trim):
+        if isinstance(stmt, _LIBRARY | Push | Resize):
             return True
         if isinstance(stmt, Alloc):
             sizes = [*stmt.extents]

@@ -37,6 +37,7 @@ from sparsejit.ir.loops import (
     Load,
     Memref,
     Push,
+    Resize,
     Scan,
     Search,
     Select,
@@ -44,7 +45,6 @@ from sparsejit.ir.loops import (
     SortPrefix,
     Stmt,
     Store,
-    Trim,
     Var,
     View,
     While,
@@ -161,7 +161,7 @@ class _Block:
             case Alloc():
                 extents = tuple(self._known(extent) for extent in stmt.extents)
                 self._made.append(replace(stmt, extents=extents))
-            case Copy() | View() | Scan() | Sort() | ReadBack():
+            case Copy() | View() | Scan() | Sort() | Resize() | ReadBack():
                 self._host(stmt)
             case LibraryCall():
                 self._flush()
@@ -171,7 +171,7 @@ class _Block:
             case Launch():
                 self._flush()
                 self._made.append(stmt)
-            case Push() | Trim() | Assemble():
+            case Push() | Assemble():
                 raise AssertionError("arrays have their sizes, and tensors are assembled")
             case _:
                 assert_never(stmt)
@@ -189,7 +189,7 @@ class _Block:
         else:
             self._group.append(stmt)
 
-    def _host(self, stmt: Copy | View | Scan | Sort | ReadBack) -> None:
+    def _host(self, stmt: Copy | View | Scan | Sort | Resize | ReadBack) -> None:
         self._flush()
         match stmt:
             case View():
@@ -199,6 +199,8 @@ class _Block:
             case Sort():
                 extents = tuple(map(self._known, stmt.extents))
                 self._made.append(replace(stmt, extents=extents, count=self._known(stmt.count)))
+            case Resize():
+                self._made.append(replace(stmt, count=self._known(stmt.count)))
             case ReadBack():
                 indices = tuple(map(self._known, stmt.indices))
                 self._made.append(replace(stmt, indices=indices))

@@ -3,8 +3,8 @@
 In: a loop function. Out: the same function (``host_form`` gives it back) whose arrays may lie in
 device memory. Parallel loops are kernels, and so are sequential ones whose reductions may race;
 other work on elements runs in one thread or one warp. The host keeps control flow, allocations,
-copies, scans and sorts, and reads back the numbers that it needs. Arrays that grow are measured
-first; ``Assemble`` and the gathering of sorted entries become scans.
+changes of size, copies, scans and sorts, and reads back the numbers that it needs. Arrays that grow
+are measured first; ``Assemble`` and the gathering of sorted entries become scans.
 """
 
 from __future__ import annotations

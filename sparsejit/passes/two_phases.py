@@ -35,11 +35,11 @@ from sparsejit.ir.loops import (
     LoopFunc,
     Memref,
     Push,
+    Resize,
     Scan,
     ScanOp,
     Stmt,
     Store,
-    Trim,
     Var,
     While,
 )
@@ -77,7 +77,7 @@ def _split(body: Sequence[Stmt], found: Appending, taken: set[str]) -> list[Stmt
         match stmt:
             case For() if stmt is found.loop:
                 made += _Phases(found, taken).statements()
-            case Alloc(memref) | Trim(memref) if memref.name in found.arrays:
+            case Alloc(memref) | Resize(memref) if memref.name in found.arrays:
                 pass
             case While():  # positions behind the last parent
                 made += _stored((stmt,), found.arrays)

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparsejit.errors import BackendError, DeviceError, UnsupportedError, VerificationError
+from sparsejit.ir.loops import Memref
 from sparsejit.ir.scalar import Const
 from sparsejit.ir.types import INDEX
 from sparsejit.runtime.device import DeviceResult, DeviceRuntime, Fault, FaultError
 from sparsejit.runtime.plan import LaunchPlan
 from sparsejit.runtime.plan_printing import step_text
-from sparsejit.runtime.run_state import RunState
+from sparsejit.runtime.run_state import DescribeArrays, RunState
 from sparsejit.runtime.stream_order import StreamOrder
 from sparsejit.runtime.transfer import Transfers
 from sparsejit.runtime.transfer_actions import TRANSFER_ACTIONS, take, take_scalar
@@ -42,14 +43,15 @@ def execute(
     transfers: Transfers,
     arguments: Sequence[object],
     loaded: dict[str, int] | None = None,
+    describe: DescribeArrays = dict,
 ) -> Done:
     """Run a plan; ``arguments`` are a scalar or an array for each parameter, in order.
 
     A host array is a NumPy array, an array on the device a ``ResidentArray``. ``loaded`` remembers
-    the plan's kernels on this runtime. Raises ``DeviceError`` when the device fails; nothing stays
-    allocated, registered or described.
+    the plan's kernels on this runtime; ``describe`` is asked for the words of errors. Raises
+    ``DeviceError`` when the device fails; nothing stays allocated, registered or described.
     """
-    run = _Run(plan, runtime, transfers)
+    run = _Run(plan, runtime, transfers, describe)
     if loaded is not None:
         run.state.kernels = loaded
     try:
@@ -65,7 +67,13 @@ def execute(
 
 
 class _Run:
-    def __init__(self, plan: LaunchPlan, runtime: DeviceRuntime, transfers: Transfers) -> None:
+    def __init__(
+        self,
+        plan: LaunchPlan,
+        runtime: DeviceRuntime,
+        transfers: Transfers,
+        describe: DescribeArrays,
+    ) -> None:
         self.plan = plan
         self.results: tuple[Any, ...] = ()
         self.step: Step | None = None
@@ -74,7 +82,7 @@ class _Run:
         except FaultError as error:
             raise DeviceError(f"{plan.name} cannot start: {error}") from error
         order = StreamOrder(runtime, used_before=streams[0])
-        self.state = RunState(plan, runtime, transfers, *streams, order)
+        self.state = RunState(plan, runtime, transfers, *streams, order, describe)
 
     def block(self, steps: Sequence[Step], arguments: Any = ()) -> None:
         for step in steps:
@@ -151,14 +159,21 @@ class _Run:
 
     def device_error(self, error: FaultError) -> DeviceError:
         where = step_text(self.step, self.plan) if self.step is not None else "start"
+        argument = self._argument()
+        whose = f", which is for {argument}" if argument else ""
         hint = self.promise(_HINTS.get(error.fault, ""))
-        return DeviceError(f"{self.plan.name} failed at '{where}': {error}", hint=hint)
+        return DeviceError(f"{self.plan.name} failed at '{where}'{whose}: {error}", hint=hint)
+
+    def _argument(self) -> str:
+        """Return which of the caller's arrays the failed step moves, empty where it is none."""
+        memref = getattr(self.step, "memref", None)
+        return self.state.describe().get(memref.name, "") if isinstance(memref, Memref) else ""
 
     def promise(self, hint: str) -> str:
         """Return what to do next, and which of the caller's arrays may differ."""
         touched = sorted(self.state.touched)
         if touched:
-            arrays = ", ".join(map(repr, touched))
+            arrays = ", ".join(map(self.state.described, touched))
             kept = f"of the arguments, {arrays} may have changed, no other"
         else:
             kept = "no argument has changed"

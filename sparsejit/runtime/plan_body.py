@@ -28,13 +28,13 @@ from sparsejit.ir.loops import (
     Load,
     Memref,
     Push,
+    Resize,
     Scan,
     Search,
     Sort,
     SortPrefix,
     Stmt,
     Store,
-    Trim,
     Var,
     View,
     While,
@@ -57,9 +57,9 @@ from sparsejit.runtime.work_steps import (
     Loop,
     ReadScalar,
     Repeat,
+    ResizeArray,
     RunPhase,
     ScanArray,
-    Shorten,
     SortArray,
     SortEntries,
     Step,
@@ -123,8 +123,8 @@ class BodySteps:
                 yield ViewOf(memref, source, offsets, sizes, strides, dropped)
             case Scan(memref, op):
                 yield ScanArray(memref, op)
-            case Trim(memref, count):
-                yield Shorten(memref, count)
+            case Resize(memref, count):
+                yield ResizeArray(memref, count)
             case SortPrefix(memref, count):
                 yield SortArray(memref, count)
             case Sort(order, coordinates, _, count):

@@ -45,10 +45,10 @@ from sparsejit.runtime.work_steps import (
     Loop,
     ReadScalar,
     Repeat,
+    ResizeArray,
     Return,
     RunPhase,
     ScanArray,
-    Shorten,
     SortArray,
     SortEntries,
     Step,
@@ -185,8 +185,8 @@ def _work_line(step: Step) -> str:  # noqa: C901 - one case for each kind
             rest = f" drop {list(dropped)}" if dropped else ""
             part = f"{_list(offsets)} {_list(sizes)} {list(strides)}{rest}"
             return f"view {memref.name} = {source.name}{part}"
-        case Shorten(memref, count):
-            return f"shorten {memref.name}[{print_expr(count)}]"
+        case ResizeArray(memref, count):
+            return f"resize {memref.name}[{print_expr(count)}]"
         case Grid(blocks, kernel):
             return f"{blocks.name} = blocks for {kernel}"
         case LaunchKernel(kernel, blocks, workspaces):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from sparsejit.ir.device_code import KernelCode, LibraryCode, LibraryCodes, LibraryRefusal
 from sparsejit.ir.device_statements import Launch, LibraryCall
 from sparsejit.ir.loop_walk import all_statements, memrefs_defined, result_memrefs
-from sparsejit.ir.loops import Alloc, DimOf, For, Let, LoopFunc, Memref, Stmt, Var
+from sparsejit.ir.loops import Alloc, DimOf, For, Let, LoopFunc, Memref, Resize, Stmt, Var
 from sparsejit.runtime.placing import How, place_argument, place_result, place_upload
 from sparsejit.runtime.plan import LaunchPlan, Placed, Strategy
 from sparsejit.runtime.plan_body import BodySteps
@@ -167,6 +167,8 @@ class _Planner:
         What is part of another array, or an argument, goes out as a copy.
         """
         made = {stmt.memref.name for stmt in self.func.body if isinstance(stmt, Alloc)}
+        resized = (s for s in all_statements(self.func.body) if isinstance(s, Resize))
+        made -= {stmt.memref.name for stmt in resized}
         params = {param.name for param in self.func.params}
         found: dict[str, tuple[Memref, How]] = {}
         for memref in result_memrefs(self.func):

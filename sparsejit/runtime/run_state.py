@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
@@ -19,6 +22,7 @@ from sparsejit.runtime.transfer import PinnedBlock, Transfers
 from sparsejit.runtime.transfer_steps import Layout, Placement
 
 __all__ = [
+    "DescribeArrays",
     "RunState",
     "contiguous_strides",
     "device_array",
@@ -26,11 +30,16 @@ __all__ = [
 ]
 
 
+DescribeArrays = Callable[[], Mapping[str, str]]
+"""What the caller calls each array of an argument, by its memref."""
+
+
 @dataclass(slots=True, eq=False)
 class RunState:
     """``host`` has the caller's arrays and new results, ``arrays`` what kernels see, by memref.
 
-    ``touched`` are the caller's arrays that may differ from now on.
+    ``touched`` are the caller's arrays that may differ from now on; ``describe`` says what the
+    caller calls them.
     """
 
     plan: LaunchPlan
@@ -39,6 +48,7 @@ class RunState:
     stream: int
     transfer_stream: int
     order: StreamOrder
+    describe: DescribeArrays = dict
     values: HostValues = field(init=False)
     resources: Resources = field(default_factory=Resources)
     host: dict[str, NDArray[Any]] = field(default_factory=dict)
@@ -56,12 +66,21 @@ class RunState:
     has_waited: bool = False
 
     def __post_init__(self) -> None:
-        self.values = HostValues(self.extent)
+        # Not a method of its own: a cycle would keep the caller's arrays until it is collected.
+        self.values = HostValues(partial(_extent, self.arrays, self.host))
+
+    def array(self, memref: Memref) -> DeviceArray:
+        """Return the array that kernels see: without an address where none needs its elements."""
+        found = self.arrays.get(memref.name)
+        return device_array(0, memref, self.host[memref.name]) if found is None else found
 
     def extent(self, name: str, axis: int) -> int:
         """Return an extent of an array, on whichever side it is."""
-        found: DeviceArray | NDArray[Any] | None = self.arrays.get(name)
-        return int((self.host[name] if found is None else found).shape[axis])
+        return _extent(self.arrays, self.host, name, axis)
+
+    def described(self, name: str) -> str:
+        """Return the words for an array of the caller."""
+        return self.describe().get(name, repr(name))
 
     def writes(self, name: str) -> None:
         """Note that a caller's array is about to change where it lies."""
@@ -75,11 +94,28 @@ class RunState:
         self.order.started(self.stream)
         self.has_waited = False
 
+    def allocate(
+        self, key: Hashable, memref: Memref, shape: tuple[int, ...], layout: Layout = Layout.C
+    ) -> DeviceArray:
+        """Return a new contiguous array; its memory is held as ``key``."""
+        runtime, stream = self.runtime, self.stream
+        nbytes = max(math.prod(shape) * numpy_dtype(memref.dtype).itemsize, 1)
+        pointer = runtime.allocate(nbytes, stream)
+        self.resources.add(key, lambda: runtime.free(pointer, stream))
+        return DeviceArray(pointer, memref.dtype, shape, contiguous_strides(shape, layout))
+
     def layout(self, name: str) -> Layout:
         """Return the order of an array's elements on the device."""
         placement = self.placements.get(name)
         is_fortran = placement is not None and placement.layout is Layout.FORTRAN
         return Layout.FORTRAN if is_fortran else Layout.C
+
+
+def _extent(
+    arrays: Mapping[str, DeviceArray], host: Mapping[str, NDArray[Any]], name: str, axis: int
+) -> int:
+    found: DeviceArray | NDArray[Any] | None = arrays.get(name)
+    return int((host[name] if found is None else found).shape[axis])
 
 
 def contiguous_strides(shape: tuple[int, ...], layout: Layout) -> tuple[int, ...]:

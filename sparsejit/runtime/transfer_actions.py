@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsejit.errors import TensorTypeError
-from sparsejit.ir.device_code import DeviceArray
 from sparsejit.ir.fold import constant, numpy_dtype
 from sparsejit.runtime.device import ResidentArray
 from sparsejit.runtime.run_state import (
@@ -53,16 +52,20 @@ def take(state: RunState, step: Take, given: object) -> None:
         array = given.array
         fits = placement.home is Home.DEVICE and array.dtype is memref.dtype
         if not fits or len(array.shape) != memref.rank:
-            raise TensorTypeError(f"'{memref.name}' is not the device array that was planned for")
+            raise TensorTypeError(
+                f"{state.described(memref.name)} is not the device array that was planned for"
+            )
         state.arrays[memref.name] = array
         state.in_place.add(memref.name)
         return
     if not isinstance(given, np.ndarray) or placement.home is not Home.HOST:
-        raise TensorTypeError(f"'{memref.name}' is not the host array that was planned for")
+        raise TensorTypeError(
+            f"{state.described(memref.name)} is not the host array that was planned for"
+        )
     host: NDArray[Any] = given
     if host.dtype != dtype or host.ndim != memref.rank or not _lies_as(host, placement.layout):
         raise TensorTypeError(
-            f"'{memref.name}' must be an array of {dtype} and rank {memref.rank}, "
+            f"{state.described(memref.name)} must be an array of {dtype} and rank {memref.rank}, "
             f"{placement.layout.value}, not of {host.dtype} and rank {host.ndim}"
         )
     state.host[memref.name] = host
@@ -166,14 +169,10 @@ def _map(state: RunState, step: Map) -> None:
 def _allocate(state: RunState, step: Allocate) -> None:
     memref = step.memref
     shape = tuple(max(state.values.index(extent), 0) for extent in step.extents)
-    nbytes = max(int(np.prod(shape, dtype=object)) * numpy_dtype(memref.dtype).itemsize, 1)
-    runtime, stream = state.runtime, state.stream
-    pointer = runtime.allocate(nbytes, stream)
-    state.resources.add(("memory", memref.name), lambda: runtime.free(pointer, stream))
-    strides = contiguous_strides(shape, step.layout)
-    state.arrays[memref.name] = DeviceArray(pointer, memref.dtype, shape, strides)
+    made = state.allocate(("memory", memref.name), memref, shape, step.layout)
+    state.arrays[memref.name] = made
     if step.token:
-        state.tokens[step.token] = state.order.position(stream)
+        state.tokens[step.token] = state.order.position(state.stream)
 
 
 def _memory(state: RunState, name: str, source: Source) -> NDArray[Any]:

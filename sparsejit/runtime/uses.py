@@ -21,6 +21,7 @@ from sparsejit.ir.loops import (
     Let,
     Load,
     LoopFunc,
+    Resize,
     Scan,
     Search,
     Sort,
@@ -163,6 +164,8 @@ def _of_statement(stmt: Stmt, place: int, is_repeated: bool) -> Iterator[tuple[s
             yield target.name, Use(place, "a copy", True, is_update=True, is_repeated=is_repeated)
         case Scan(memref) | SortPrefix(memref):
             yield memref.name, Use(place, "a scan or sort", True, "", True, True, is_repeated)
+        case Resize(memref):
+            yield memref.name, Use(place, "a change of size", True, is_repeated=is_repeated)
         case Sort():
             for memref in stmt.coordinates:
                 yield memref.name, Use(place, "a sort", False, "entries are sorted by it", True)

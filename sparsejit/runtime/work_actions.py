@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, assert_never
 
 import numpy as np
@@ -35,9 +36,9 @@ from sparsejit.runtime.work_steps import (
     Grid,
     LaunchKernel,
     ReadScalar,
+    ResizeArray,
     RunPhase,
     ScanArray,
-    Shorten,
     SortArray,
     SortEntries,
     ViewOf,
@@ -81,7 +82,7 @@ def _copy_device(state: RunState, step: CopyDevice) -> None:
 
 
 def _view(state: RunState, step: ViewOf) -> None:
-    source = state.arrays[step.source.name]
+    source = state.array(step.source)
     offsets = [state.values.index(expr) for expr in step.offsets]
     sizes = [max(state.values.index(expr), 0) for expr in step.sizes]
     for offset, size, stride, extent in zip(
@@ -92,23 +93,33 @@ def _view(state: RunState, step: ViewOf) -> None:
             raise VerificationError("a view lies inside", f"{offset} .. {last} of {extent}")
     first = sum(o * s for o, s in zip(offsets, source.strides, strict=True)) if all(sizes) else 0
     kept = [axis for axis in range(len(sizes)) if axis not in step.dropped]
+    start = source.pointer + first * numpy_dtype(source.dtype).itemsize
     state.roots[step.memref.name] = step.source.name
     state.arrays[step.memref.name] = DeviceArray(
-        source.pointer + first * numpy_dtype(source.dtype).itemsize,
+        start if source.pointer else 0,
         source.dtype,
         tuple(sizes[axis] for axis in kept),
         tuple(source.strides[axis] * step.strides[axis] for axis in kept),
     )
 
 
-def _shorten(state: RunState, step: Shorten) -> None:
-    array = state.arrays[step.memref.name]
-    count = state.values.index(step.count)
-    if not 0 <= count <= array.shape[0]:
-        raise VerificationError("arrays shrink", f"{count} of {array.shape[0]} elements")
-    state.arrays[step.memref.name] = DeviceArray(
-        array.pointer, array.dtype, (count,), array.strides
-    )
+def _resize(state: RunState, step: ResizeArray) -> None:
+    memref, old = step.memref, state.arrays[step.memref.name]
+    count = max(state.values.index(step.count), 0)
+    if (count,) == old.shape:
+        return
+    here, meanwhile = ("memory", memref.name), ("resized memory", memref.name)
+    new = state.allocate(meanwhile, memref, (count,))
+    kept = (min(count, *old.shape),)
+    if all(kept):
+        target, source = replace(new, shape=kept), replace(old, shape=kept)
+        state.runtime.copy_on_device(target, source, state.stream)
+        state.started()
+    state.arrays[memref.name] = new
+    # The old memory is forgotten before it is freed, so the new one has its place whatever happens.
+    free = state.resources.detach(here)
+    state.resources.add(here, state.resources.detach(meanwhile))
+    free()
 
 
 def _scan(state: RunState, step: ScanArray) -> None:
@@ -256,7 +267,7 @@ WORK_ACTIONS: Mapping[type, Callable[[RunState, Any], None]] = {
     Fill: _fill,
     CopyDevice: _copy_device,
     ViewOf: _view,
-    Shorten: _shorten,
+    ResizeArray: _resize,
     ScanArray: _scan,
     SortArray: _sort,
     SortEntries: _sort_entries,

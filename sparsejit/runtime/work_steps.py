@@ -22,10 +22,10 @@ __all__ = [
     "Loop",
     "ReadScalar",
     "Repeat",
+    "ResizeArray",
     "Return",
     "RunPhase",
     "ScanArray",
-    "Shorten",
     "SortArray",
     "SortEntries",
     "Step",
@@ -65,8 +65,11 @@ class ViewOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Shorten:
-    """Keep the first ``count`` elements of a rank-1 device array; its memory stays."""
+class ResizeArray:
+    """Give a rank-1 device array ``count`` elements, its first ones and then undefined ones.
+
+    It gets other memory, and the memory that it had is freed.
+    """
 
     memref: Memref
     count: Expr
@@ -218,7 +221,7 @@ Step = (
     | Fill
     | CopyDevice
     | ViewOf
-    | Shorten
+    | ResizeArray
     | Grid
     | LaunchKernel
     | ScanArray

@@ -191,14 +191,14 @@ class AppendSink:
             statements += self._catch_up(stored, parents)
             assert stored.pos is not None
             if stored.parents is None:
-                statements.append(loops.Trim(stored.pos, ix.add(parents, ix.index(1))))
+                statements.append(loops.Resize(stored.pos, ix.add(parents, ix.index(1))))
             if stored.level != self._tail and not (stored.level == self._last and self._is_exact):
-                statements.append(loops.Trim(stored.crd, stored.count))
+                statements.append(loops.Resize(stored.crd, stored.count))
             statements += self._loosen(stored, parents)
             parents = stored.count
         if not self._is_exact:
-            statements += [loops.Trim(crd, parents) for crd in self._tail_crd]
-            statements.append(loops.Trim(self._result.values, ix.multiply(parents, self._block)))
+            statements += [loops.Resize(crd, parents) for crd in self._tail_crd]
+            statements.append(loops.Resize(self._result.values, ix.multiply(parents, self._block)))
         return (*statements, *self._interleave(parents))
 
     def _catch_up(self, stored: _Stored, parent: loops.Expr) -> Stmts:

@@ -276,7 +276,7 @@ class _Bufferizer(ValueBuffers):
             assert isinstance(source, SparseBuffer)
             assert isinstance(target, SparseBuffer)
             self._buffers[op.result.name] = target
-            return replaced_entries(target, source, self._namer, op.location)
+            return replaced_entries(target, source, op.location)
         same = self._copied.get(self._inserted.roots[op.source.name]) == target
         if not (same and isinstance(source, SparseBuffer) and isinstance(target, SparseBuffer)):
             raise UnsupportedError(

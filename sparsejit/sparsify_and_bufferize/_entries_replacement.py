@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from sparsejit.errors import Location, UnsupportedError
 from sparsejit.ir import loops
-from sparsejit.ir.loop_writing import Names
-from sparsejit.ir.types import INDEX
-from sparsejit.sparsify_and_bufferize import _index as ix
 from sparsejit.sparsify_and_bufferize._buffers import SparseBuffer
 
 __all__ = ["replaced_entries"]
 
 
 def replaced_entries(
-    target: SparseBuffer, source: SparseBuffer, namer: Names, location: Location | None
+    target: SparseBuffer, source: SparseBuffer, location: Location | None
 ) -> tuple[loops.Stmt, ...]:
     """Return the statements that make ``target`` store what ``source`` stores.
 
@@ -31,9 +28,5 @@ def replaced_entries(
                 hint="use a format without batches and arrays of structs",
                 location=location,
             )
-        place = loops.Var(namer.fresh("q"), INDEX)
-        count = loops.DimOf(origin, 0)
-        push = loops.Push(to, place, loops.Load(origin, (place,)))
-        made.append(loops.For(place, ix.index(0), count, (push,)))
-        made.append(loops.Trim(to, count))
+        made += [loops.Resize(to, loops.DimOf(origin, 0)), loops.Copy(to, origin)]
     return tuple(made)

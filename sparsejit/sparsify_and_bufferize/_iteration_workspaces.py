@@ -41,10 +41,10 @@ from sparsejit.ir.loops import (
     LoopFunc,
     Memref,
     Push,
+    Resize,
     Search,
     Stmt,
     Store,
-    Trim,
     Var,
     View,
     While,
@@ -291,7 +291,7 @@ def with_known_extents(func: LoopFunc) -> LoopFunc:
     """Return ``func`` without questions for the extents of arrays that keep those they are made
     with, of parameters and numbers."""
     changing = {
-        stmt.memref.name for stmt in all_statements(func.body) if isinstance(stmt, Push | Trim)
+        stmt.memref.name for stmt in all_statements(func.body) if isinstance(stmt, Push | Resize)
     }
     params = {param.name for param in func.params}
     known: dict[str, tuple[Expr, ...]] = {}

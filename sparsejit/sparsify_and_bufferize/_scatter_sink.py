@@ -155,7 +155,7 @@ class ScatterSink(PlainSink):
     def _trimmed(self) -> Stmts:
         if self._combine is None:
             return ()
-        return tuple(loops.Trim(memref, self._kept) for memref in (*self._sorted, self._values))
+        return tuple(loops.Resize(memref, self._kept) for memref in (*self._sorted, self._values))
 
     def _gather(self) -> loops.Stmt:
         """Take the entries in order; one at the coordinate of the last one is combined with it."""

@@ -10,6 +10,8 @@ import pytest
 import sparsejit as sj
 from sparsejit import sparse_jit
 from sparsejit.errors import TensorTypeError
+from sparsejit.runtime.fake import FakeRuntime
+from sparsejit.runtime.opening import use_runtime
 
 D = np.array([[0, 2, 0, 1.0], [3, 0, 0, 0], [0, 0, 4, 0], [1, 0, 0, 5]])
 AOS = sj.Format("(i, j) -> (i : compressed(nonunique), j : singleton)")
@@ -73,6 +75,23 @@ def test_a_carried_tensor_keeps_its_format(fn: Any, form: str) -> None:
     got = sparse_jit(fn, target="interpreter")(wanted)
     np.testing.assert_allclose(got.to_numpy(), EXPECTED[fn])
     assert got.format.with_widths(0, 0) == FORMATS[form]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_on_a_device(form: str) -> None:
+    """The arrays of what is carried are replaced on the device, whatever their sizes are."""
+    for number, fn in enumerate(EXPECTED):
+        if fn not in (scaled, until, branches) and form not in GROWING:
+            continue
+        wanted = sj.asarray(D, format=FORMATS[form])
+        runtime = FakeRuntime(number)
+        with use_runtime(runtime) as device:
+            for library in ("auto", "never"):
+                got = sparse_jit(fn, target="cuda", library=library)(wanted)
+                np.testing.assert_allclose(got.to_numpy(), EXPECTED[fn])
+                assert got.format.with_widths(0, 0) == FORMATS[form]
+            device.transfers.pool.close()
+        assert runtime.leaks() == []
 
 
 @pytest.mark.parametrize("form", ["aos", "loose"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -93,6 +94,18 @@ def iterated(A: Any, b: Any) -> Any:
         return x + 0.1 * r, r - 0.1 * (A @ r)
 
     return sj.fori_loop(0, 3, step, (b * 0, b))
+
+
+def powers(A: Any) -> Any:
+    """What is carried has more entries in each pass."""
+    return sj.fori_loop(0, 2, lambda number, C: C @ A, A)
+
+
+def doubled(A: Any, y: Any) -> Any:
+    """The device decides how often, and which entries are left."""
+    B = sj.while_loop(lambda C: C.sum() < 60, lambda C: C * 2, A)
+    y += B.sum(axis=1)
+    return sj.cond(B.max() > 9, lambda: sj.where_stored(A > 1, B), lambda: A)
 
 
 def scaled_rows(A: Any, s: Any) -> Any:
@@ -200,6 +213,8 @@ def _programs() -> Iterator[Program]:
     yield Program("mttkrp", mttkrp, lambda: (tensor(), ints(4, 3), ints(4, 3)))
     yield Program("reductions", reduced, lambda: (matrix("csr"),))
     yield Program("iteration", iterated, lambda: (matrix("csr", 5, 5), ints(5)))
+    yield Program("powers", powers, _fixed(matrix("csr", 5, 5)))
+    yield Program("doubled", doubled, lambda: (matrix("csr"), ints(7)))
     yield Program("scaled rows", scaled_rows, lambda: (matrix("csr"), ints(7)))
     rows = (matrix(sj.DCSR), matrix(sj.DCSR, seed=3))
     yield Program("merged rows", difference_by_rows, _fixed(*rows))
@@ -386,6 +401,70 @@ def test_positions_that_changed_are_looked_through_again_where_all_is_checked() 
         A.indices[2:] = np.arange(898)
         np.testing.assert_array_equal(made(A, x), A @ x)
         assert "rows by A_pos1 are uneven" in made.explain()
+
+
+def messages_of_failures(function: Any, operands: Callable[[], tuple[Any, ...]]) -> list[str]:
+    """Let each call of the device fail in turn, and return what the errors say."""
+    made = sj.sparse_jit(function, target="cuda")
+    clean = Injection()
+    with fake_device(injection=clean):
+        made(*operands())
+    found: list[str] = []
+    for at in range(len(clean.calls)):
+        with fake_device(at, Injection(at)), pytest.raises(DeviceError) as caught:
+            made(*operands())
+        found.append(str(caught.value))
+    return found
+
+
+def test_errors_name_arguments_and_which_of_their_arrays() -> None:
+    def sampled_into(S: Any, factors: Any) -> None:
+        i, j, k = sj.indices("i j k")
+        S[i, j] += sj.where_stored(S[i, j], factors["P"][i, k] * factors["Q"][k, j])
+
+    found = messages_of_failures(
+        sampled_into, lambda: (matrix("csr"), {"P": ints(7, 3), "Q": ints(3, 5)})
+    )
+    text = "\n".join(found)
+    for array in ("the positions of 'S'", "the coordinates of 'S'", "the values of 'S'"):
+        assert f"', which is for {array}: " in text
+    assert "', which is for \"factors['P']\": " in text
+    assert "of the arguments, the values of 'S' may have changed, no other" in text
+    assert "'S_vals' may" not in text
+
+    found = messages_of_failures(lambda T: T.sum(), lambda: (tensor(),))
+    assert any("the coordinates in level 2 of 'T'" in message for message in found)
+
+
+def test_nothing_keeps_the_callers_arrays() -> None:
+    A, x = matrix("csr"), ints(5)
+    with fake_device():
+        sj.sparse_jit(spmv, target="cuda")(A, x)
+        last = weakref.ref(x)
+        gc.disable()
+        try:
+            del x
+            assert last() is None
+        finally:
+            gc.enable()
+
+
+def test_a_view_of_what_no_kernel_needs_any_more() -> None:
+    """The view is left behind by what was written into another format: only its extents count."""
+
+    def stored(x: Any, u: Any) -> Any:
+        total = x.sum()
+        k = sj.indices("k")[0]
+        left = sj.output()
+        left[()] = sj.where_stored(x[1], u[k])
+        return total, left
+
+    for operands in ((ints(3), ints(3)), (ints(3), ints(0))):
+        wanted = plain(sj.sparse_jit(stored, target="interpreter")(*operands))
+        with fake_device():
+            found = plain(sj.sparse_jit(stored, target="cuda")(*operands))
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 # ---------------------------------------------------------------- operands on the device

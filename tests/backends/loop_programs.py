@@ -27,6 +27,7 @@ from sparsejit.ir.loops import (
     Lit,
     LoopFunc,
     Push,
+    Resize,
     Scan,
     ScanOp,
     Search,
@@ -34,7 +35,6 @@ from sparsejit.ir.loops import (
     Sort,
     Stmt,
     Store,
-    Trim,
     Unary,
     View,
     While,
@@ -113,7 +113,7 @@ def spmv() -> Program:
 
 
 def union_of_vectors() -> Program:
-    """``c = a + b`` of two sorted sparse vectors: co-iteration, appending, trimming."""
+    """``c = a + b`` of two sorted sparse vectors: co-iteration, appending, cutting to size."""
     a_crd, a_vals, b_crd, b_vals = (
         memref("a_crd0", I32),
         memref("a_vals", F32),
@@ -145,8 +145,8 @@ def union_of_vectors() -> Program:
         Let(q, index(0), mutable=True),
         Let(count, index(0), mutable=True),
         While(more, step),
-        Trim(c_crd, count),
-        Trim(c_vals, count),
+        Resize(c_crd, count),
+        Resize(c_vals, count),
     )
     func = function("union", [a_crd, a_vals, b_crd, b_vals], body, c_crd, c_vals)
 

@@ -30,9 +30,9 @@ from sparsejit.ir.loops import (
     Let,
     LoopFunc,
     Push,
+    Resize,
     SortPrefix,
     Store,
-    Trim,
     View,
 )
 from sparsejit.ir.scalar import Const
@@ -62,7 +62,7 @@ def grown() -> LoopFunc:
         Alloc(y, (index(0),)),
         Alloc(z, (add(n, index(1)),), Const(2.0, F64)),
         For(i, index(0), n, (Push(y, i, number(1.0)),)),
-        Trim(y, n),
+        Resize(y, n),
     )
     return function("grown", [n], body, y, z)
 

@@ -31,6 +31,7 @@ from sparsejit.ir.loops import (
     Memref,
     ParamResult,
     Push,
+    Resize,
     Result,
     Scan,
     ScanOp,
@@ -40,7 +41,6 @@ from sparsejit.ir.loops import (
     SparseResult,
     Stmt,
     Store,
-    Trim,
     Unary,
     Var,
     View,
@@ -202,7 +202,7 @@ def _on_memref(draw: st.DrawFn, scope: _Scope) -> list[Stmt]:
     memref = draw(st.sampled_from(scope.memrefs))
     flat = memref.rank == 1
     number = draw(expressions(INDEX, scope))
-    match draw(st.sampled_from(("store", "reduce", "copy", "view", "push", "scan", "trim"))):
+    match draw(st.sampled_from(("store", "reduce", "copy", "view", "push", "scan", "resize"))):
         case "copy":
             same = [m for m in scope.memrefs if (m.dtype, m.rank) == (memref.dtype, memref.rank)]
             return [Copy(memref, draw(st.sampled_from(same)))]
@@ -217,8 +217,8 @@ def _on_memref(draw: st.DrawFn, scope: _Scope) -> list[Stmt]:
             return [Push(memref, number, draw(expressions(memref.dtype, scope)))]
         case "scan" if flat:
             return [Scan(memref, draw(st.sampled_from(ScanOp)))]
-        case "trim" if flat:
-            return [Trim(memref, number)]
+        case "resize" if flat:
+            return [Resize(memref, number)]
         case kind:
             usable = [op for op in BinaryOp if applies(op, memref.dtype) and _keeps(op)]
             reduces = kind == "reduce" and memref.dtype.compute is memref.dtype

@@ -31,6 +31,7 @@ from sparsejit.ir.loops import (
     Memref,
     ParamResult,
     Push,
+    Resize,
     Result,
     Scan,
     ScanOp,
@@ -40,7 +41,6 @@ from sparsejit.ir.loops import (
     SparseResult,
     Stmt,
     Store,
-    Trim,
     Unary,
     Var,
     View,
@@ -97,6 +97,7 @@ ASSEMBLE = Assemble(
 )
 SORT = Sort(Memref("order", INDEX, 1), (C, C), (N, N), N)
 FREED = tuple(map(Dealloc, ASSEMBLE.targets))
+VIEW_OF_B = View(W, B, (ONE,), (ONE,), (1,))
 VIEW = View(W, M, (ONE, ONE), (ONE, N), (1, 1), (0,))
 SPARSE = SparseResult(CSR, (Dim(0), Dim(0)), Const(0.0, F64), (C, C, X))
 
@@ -233,8 +234,8 @@ REJECTS: list[tuple[str, str, LoopFunc]] = [
     (TYPES, "a count is int64, not float64", f(Push(X, ONE_F, ONE_F))),
     (TYPES, "an element of x is float64, not int64", f(Push(X, N, N))),
     (TYPES, "the scanned m has rank 2, not 1", f(Scan(M, ScanOp.SUM))),
-    (TYPES, "the trimmed m has rank 2, not 1", f(Trim(M, N))),
-    (TYPES, "a count is int64, not bool", f(Trim(X, TRUE))),
+    (TYPES, "the resized m has rank 2, not 1", f(Resize(M, N))),
+    (TYPES, "a count is int64, not bool", f(Resize(X, TRUE))),
     (
         TYPES,
         "an assembled tensor has 3 arrays, not 1",
@@ -298,9 +299,24 @@ REJECTS: list[tuple[str, str, LoopFunc]] = [
     (
         OWNER,
         "w is used after it was freed",
-        f(ALLOC, View(W, B, (ONE,), (ONE,), (1,)), FREE, Store(W, (ONE,), ONE_F)),
+        f(ALLOC, VIEW_OF_B, FREE, Store(W, (ONE,), ONE_F)),
     ),
     (OWNER, "b is returned after it was freed", f(ALLOC, FREE, results=(DenseResult(B),))),
+    (
+        OWNER,
+        "w is used after its array changed its length",
+        f(ALLOC, VIEW_OF_B, Resize(B, N), Store(W, (ONE,), ONE_F), FREE),
+    ),
+    (
+        OWNER,
+        "w is used after its array changed its length",
+        f(ALLOC, VIEW_OF_B, loop(Store(W, (ONE,), ONE_F), Push(B, ONE, ONE_F)), FREE),
+    ),
+    (
+        OWNER,
+        "w is used after its array changed its length",
+        f(ALLOC, VIEW_OF_B, If(TRUE, (), (Resize(B, N),)), Store(W, (ONE,), ONE_F), FREE),
+    ),
     (OWNER, "b is not freed at the end of its block", f(loop(ALLOC))),
     (OWNER, "b is not freed at the end of its block", f(If(TRUE, (), (ALLOC,)))),
     (OWNER, "b is freed in a loop that did not allocate it", f(ALLOC, loop(FREE))),

@@ -26,11 +26,11 @@ from sparsejit.ir.loops import (
     Load,
     LoopFunc,
     Memref,
+    Resize,
     Scan,
     Select,
     Stmt,
     Store,
-    Trim,
     Var,
 )
 from sparsejit.ir.ops import BinaryOp
@@ -69,8 +69,8 @@ def function(loop: For, start: int = 0) -> LoopFunc:
         Alloc(SUMS, (plus(N, int_(start)),), Const(0.5, F64)),
         Let(KEPT, int_(start), mutable=True),
         loop,
-        Trim(FOUND, KEPT),
-        Trim(SUMS, KEPT),
+        Resize(FOUND, KEPT),
+        Resize(SUMS, KEPT),
     )
     func = LoopFunc("f", (N, ORDER, AT, X), body, (DenseResult(FOUND), DenseResult(SUMS)))
     verify_loops(func)

@@ -25,9 +25,11 @@ from sparsejit.ir.loops import (
     Assemble,
     Assign,
     Binary,
+    Cast,
     Copy,
     Dealloc,
     DenseResult,
+    DimOf,
     For,
     If,
     Let,
@@ -36,11 +38,11 @@ from sparsejit.ir.loops import (
     LoopFunc,
     Memref,
     Push,
+    Resize,
     Scan,
     Sort,
     Stmt,
     Store,
-    Trim,
     Var,
     View,
     While,
@@ -59,7 +61,7 @@ from tests.sparsify_and_bufferize.programs import PROGRAMS
 from tests.support.kernel_replay import ReplayBackend
 
 F64 = DType.FLOAT64
-ON_HOST = Let | Assign | Alloc | Dealloc | Copy | View | Scan | Sort | ReadBack | Launch
+ON_HOST = Let | Assign | Alloc | Dealloc | Copy | View | Scan | Sort | Resize | ReadBack | Launch
 
 
 def host_statements(body: Sequence[Stmt]) -> Iterator[Stmt]:
@@ -85,7 +87,7 @@ def check_outlined(func: LoopFunc) -> None:
     kernels = [stmt for stmt in host_statements(func.body) if isinstance(stmt, Launch)]
     assert len({kernel.kernel for kernel in kernels}) == len(kernels)
     for stmt in all_statements([inner for kernel in kernels for inner in kernel.body]):
-        assert not isinstance(stmt, Push | Trim | Copy | Scan | Sort | Assemble)
+        assert not isinstance(stmt, Push | Resize | Copy | Scan | Sort | Assemble)
 
 
 @pytest.mark.parametrize("ordered", [False, True])
@@ -236,29 +238,86 @@ def test_an_array_that_grows_is_measured_and_filled() -> None:
         Alloc(G, (int_(0),)),
         Let(count, int_(0), mutable=True),
         loop(If(positive, grown(I, count))),
-        Trim(G, count),
+        Resize(G, count),
     )
     func = LoopFunc("f", (N, X), body, (DenseResult(G),))
     outlined = outline_kernels(func)
     check_outlined(outlined)
-    assert not any(isinstance(stmt, Copy) for stmt in outlined.body)  # nothing to be trimmed
+    assert not any(isinstance(stmt, Copy) for stmt in outlined.body)  # it has its size
     assert_array_equal(run(outlined, 4, np.array([1.0, -1.0, 2.0, 3.0]))[0], [1.0, 2.0, 3.0])
 
 
-def test_a_size_that_depends_on_what_was_pushed_is_refused() -> None:
+def replayed(func: LoopFunc, *arguments: object) -> tuple[object, ...]:
+    """Run the outlined function as a device would."""
+    outlined = outline_kernels(func)
+    check_outlined(outlined)
+    backend = ReplayBackend(blocks=2, seed=3)
+    results: tuple[object, ...] = backend.load(backend.emit(func))(arguments)
+    return results
+
+
+def test_a_size_that_depends_on_what_was_pushed_is_known_push_by_push() -> None:
+    """What is pushed as long as the last pushed element is small: room is made for each of them."""
     count = Var("count", INDEX)
-    small = Binary(BinaryOp.LT, Load(G, (int_(0),)), Lit(Const(2.0, F64)), DType.BOOL)
+    last = Load(G, (Binary(BinaryOp.SUB, count, int_(1), INDEX),))
+    small = Binary(BinaryOp.LT, last, Lit(Const(3.0, F64)), DType.BOOL)
     body = (
         Alloc(G, (int_(0),)),
         Push(G, int_(0), Load(X, (int_(0),))),
         Let(count, int_(1), mutable=True),
         loop(If(small, grown(I, count))),
-        Trim(G, count),
+        Resize(G, count),
     )
     func = LoopFunc("f", (N, X), body, (DenseResult(G),))
     verify_loops(func)
-    with pytest.raises(UnsupportedError, match="pushed into g depends on what is in it"):
-        outline_kernels(func)
+    for values, wanted in (([1.0, 2, 5, 2, 1], [1.0, 1, 2, 5]), ([4.0, 1], [4.0]), ([1.0], [1, 1])):
+        found = replayed(func, len(values), np.array(values))[0]
+        assert_array_equal(found, np.array(wanted))
+
+
+def test_an_array_that_changes_its_size_in_each_pass_is_measured_in_each_pass() -> None:
+    """Pass i leaves the elements of x above i: each pass fills the array anew and cuts it."""
+    count, total = Var("count", INDEX), Var("total", F64)
+    k = Var("k", INDEX)
+    large = Binary(BinaryOp.GT, Load(X, (J,)), Cast(I, F64), DType.BOOL)
+    fill = For(J, int_(0), N, (If(large, grown(J, count)),))
+    summed = Assign(total, Binary(BinaryOp.ADD, total, Load(G, (k,)), F64))
+    body = (
+        Alloc(G, (int_(0),)),
+        Alloc(Y, (N,)),
+        loop(
+            Let(count, int_(0), mutable=True),
+            fill,
+            Resize(G, count),
+            Let(total, Lit(Const(0.0, F64)), mutable=True),
+            For(k, int_(0), DimOf(G, 0), (summed,)),
+            Store(Y, (I,), total),
+        ),
+    )
+    func = LoopFunc("f", (N, X), body, (DenseResult(G), DenseResult(Y)))
+    verify_loops(func)
+    left, sums = replayed(func, 4, np.array([5.0, 1.0, 3.0, 2.0]))
+    assert_array_equal(left, [5.0])
+    assert_array_equal(sums, [11.0, 10.0, 8.0, 5.0])
+
+
+def test_an_array_that_takes_over_another_one_has_its_size() -> None:
+    other = Memref("other", F64, 1)
+    body = (
+        Alloc(G, (N,), Const(1.0, F64)),
+        loop(
+            Alloc(other, (I,), Const(2.0, F64)),
+            Resize(G, DimOf(other, 0)),
+            Copy(G, other),
+            Dealloc(other),
+        ),
+    )
+    func = LoopFunc("f", (N,), body, (DenseResult(G),))
+    verify_loops(func)
+    outlined = outline_kernels(func)
+    assert not launches(outlined)
+    for size in range(4):
+        assert_array_equal(replayed(func, size)[0], np.full(max(size - 1, 0), 2.0))
 
 
 def test_levels_with_a_fixed_number_of_slots_are_refused() -> None:

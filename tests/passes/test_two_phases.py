@@ -23,9 +23,9 @@ from sparsejit.ir.loops import (
     Let,
     LoopFunc,
     Push,
+    Resize,
     Scan,
     Stmt,
-    Trim,
     While,
 )
 from sparsejit.ir.ops import BinaryOp
@@ -71,7 +71,7 @@ def chosen(*inside: Stmt, before: tuple[Stmt, ...] = (), after: tuple[Stmt, ...]
             *before,
             For(i, index(0), n, body),
             *after,
-            Trim(y, count),
+            Resize(y, count),
         ),
         y,
     )
@@ -192,9 +192,9 @@ def nested(*, mark: Stmt | None = None) -> LoopFunc:
             *(Let(v, index(0), mutable=True) for v in (count, outer, filled)),
             For(i, index(1), n, body),
             caught,
-            Trim(y, count),
-            Trim(rows, outer),
-            Trim(pos, add(outer, index(1))),
+            Resize(y, count),
+            Resize(rows, outer),
+            Resize(pos, add(outer, index(1))),
         ),
         pos,
         rows,

@@ -31,9 +31,12 @@ def test_programs(seed: int) -> None:
     with use_runtime(runtime) as device:
         transfer = STRATEGIES[seed % 3]
         library = "never" if seed % 2 else "auto"
-        verdict = run_program(draw_program(seed), "cuda", transfer=transfer, library=library)
+        program = draw_program(seed)
+        verdict = run_program(program, "cuda", transfer=transfer, library=library)
         device.transfers.pool.close()
     assert verdict is not Verdict.NEEDLESS
+    if verdict is Verdict.UNSUPPORTED:  # as anywhere: a device refuses nothing of its own
+        assert run_program(program, "interpreter") is Verdict.UNSUPPORTED
     assert runtime.leaks() == []
 
 

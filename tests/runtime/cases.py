@@ -15,6 +15,7 @@ from sparsejit.backends.cusparse import library_codes
 from sparsejit.ir.device_code import KernelCode
 from sparsejit.ir.device_statements import LibraryOp
 from sparsejit.ir.loops import LoopFunc, Memref
+from sparsejit.passes.outline_kernels import outline_kernels
 from sparsejit.pipeline import StageOptions
 from sparsejit.runtime.plan import LaunchPlan, Strategy
 from sparsejit.runtime.planning import plan_launch
@@ -29,12 +30,16 @@ ALL_KERNELS = frozenset(op.value for op in LibraryOp if op is not LibraryOp.GEMM
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A function, its operands by a random generator, and whether a library does it."""
+    """A function, its operands by a random generator, and whether a library does it.
+
+    ``is_outlined``: its kernels are those of the outlining pass, since it has control flow.
+    """
 
     name: str
     function: Callable[..., Any]
     operands: Callable[[np.random.Generator], tuple[Any, ...]]
     is_library: bool = True
+    is_outlined: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +100,7 @@ def prepare(case: Case, seed: int = 0) -> Prepared:
     )
     pipeline = replace(program.pipeline, stage_options=options)
     loops = pipeline.lower(program.func)
-    func = launched(loops)
+    func = outline_kernels(loops) if case.is_outlined else launched(loops)
     arguments = program.arguments(numbers, call.operands)
     return Prepared(loops, func, hand_kernels(func), tuple(arguments))
 
@@ -147,6 +152,16 @@ def scaled(A: Any, s: Any, out: Any) -> None:
 
 def gcn(A: Any, X: Any, W: Any) -> Any:
     return sj.maximum(A @ (X @ W), 0.0)
+
+
+def powers(A: Any) -> Any:
+    """The arrays of the product take the place of those of the factor, in each pass."""
+    return sj.fori_loop(0, 2, lambda k, C: C @ A, A)
+
+
+def chosen(A: Any, B: Any) -> Any:
+    """Only one branch runs, and each leaves as many entries as it has."""
+    return sj.cond(A.sum() > 8, lambda: A + B, lambda: B * 2)
 
 
 # ---------------------------------------------------------------- operands
@@ -215,4 +230,20 @@ CASES = (
     ),
     Case("generated_scaling", scaled, lambda r: (ints(r, 4, 3), ints(r, 4), ints(r, 4, 3)), False),
     Case("gcn", gcn, lambda r: (sparse(r, 6, 6), ints(r, 6, 4), ints(r, 4, 3))),
+    # Entries are sorted and summed, and fewer are left.
+    Case(
+        "shrunk",
+        spgemm,
+        lambda r: (sparse(r, 3, 8, "csc"), sparse(r, 8, 3)),
+        is_library=False,
+        is_outlined=True,
+    ),
+    Case("powers", powers, lambda r: (sparse(r, 4, 4),), is_outlined=True),
+    Case(
+        "chosen",
+        chosen,
+        lambda r: (sparse(r, 4, 3), sparse(r, 4, 3)),
+        is_library=False,
+        is_outlined=True,
+    ),
 )

@@ -140,6 +140,47 @@ def _not_counted(right: Any) -> Any:
     return register
 
 
+def _resized(wrong: Callable[[Any, Any, Any, Any], None]) -> Callable[[Any], Any]:
+    """The array gets its new memory, and what was there is treated wrongly."""
+
+    def resizing(right: Any) -> Any:
+        def resize(state: Any, step: Any) -> None:
+            old = state.arrays[step.memref.name]
+            count = state.values.index(step.count)
+            if (count,) == old.shape:
+                return
+            wrong(state, step, old, count)
+
+        return resize
+
+    return resizing
+
+
+def _old_memory_stays(state: Any, step: Any, old: Any, count: int) -> None:
+    name = step.memref.name
+    state.resources.detach(("memory", name))
+    state.arrays[name] = state.allocate(("memory", name), step.memref, (count,))
+
+
+def _old_memory_first(state: Any, step: Any, old: Any, count: int) -> None:
+    name, kept = step.memref.name, min(count, *old.shape)
+    state.resources.end(("memory", name))
+    new = state.arrays[name] = state.allocate(("memory", name), step.memref, (count,))
+    if kept:
+        parts = (replace(array, shape=(kept,)) for array in (new, old))
+        state.runtime.copy_on_device(*parts, state.stream)
+
+
+def _elements_are_lost(state: Any, step: Any, old: Any, count: int) -> None:
+    name = step.memref.name
+    state.resources.end(("memory", name))
+    state.arrays[name] = state.allocate(("memory", name), step.memref, (count,))
+
+
+def _old_size(state: Any, step: Any, old: Any, count: int) -> None:
+    return None
+
+
 def _no_root(right: Any) -> Any:
     return lambda array: array.reshape(-1).view("u1")
 
@@ -259,6 +300,10 @@ FAULTS = (
         _reordered("CopyOut", "Free"),
     ),
     Fault("lifetime", "results are freed", "resources:Resources.detach", _freed_results),
+    Fault("lifetime", "old memory is freed first", "ResizeArray", _resized(_old_memory_first)),
+    Fault("leak", "old memory stays", "ResizeArray", _resized(_old_memory_stays)),
+    Fault("data", "elements are lost", "ResizeArray", _resized(_elements_are_lost)),
+    Fault("data", "arrays keep their sizes", "ResizeArray", _resized(_old_size)),
     Fault("leak", "memory is not freed", "Free", _forgets("memory")),
     Fault("leak", "failures free nothing", "resources:Resources.unwind", _nothing),
     Fault("leak", "descriptors stay", "Destroy", _forgets("call")),

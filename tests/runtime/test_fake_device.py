@@ -268,6 +268,19 @@ def test_a_kernel_writes_what_it_says() -> None:
         runtime.synchronize(11)
 
 
+def test_a_kernel_may_write_a_part_of_what_it_reads() -> None:
+    """What it calls by another name, as a view."""
+    runtime = FakeRuntime()
+    whole = allocated(runtime)
+    runtime.fill(whole, np.float64(1), 11)
+    half = device(whole.pointer, 2)
+    part = device(whole.pointer + 16, 2)
+    runtime.launch(runtime.load(doubling(writes="y")), 1, [half, part], 11)
+    runtime.launch(runtime.load(doubling(writes="y")), 1, [part, part], 11)
+    runtime.synchronize(11)
+    assert runtime.memory.view(whole).tolist() == [1.0, 1.0, 4.0, 4.0]
+
+
 def test_atomics_do_not_reach_the_host() -> None:
     runtime = FakeRuntime()
     host = np.ones(4)

@@ -36,6 +36,9 @@ GOLDEN = (
     "generated_spmv",
     "generated_scaling",
     "gcn",
+    "shrunk",
+    "powers",
+    "chosen",
 )
 
 

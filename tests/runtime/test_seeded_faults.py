@@ -19,12 +19,12 @@ from tests.runtime.faults import FAULTS, Fault
 from tests.runtime.test_execution import assert_same, by_name, check_faults, strided
 
 Check = Callable[[], None]
+NAMES = ("spmv", "fresh_spmv", "generated_spmm", "gcn", "spgemm", "shrunk", "chosen")
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.what)
 def test_fault_is_caught(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ("spmv", "fresh_spmv", "generated_spmm", "gcn", "spgemm")
-    ready = {name: (by_name(name), expected(by_name(name))) for name in names}
+    ready = {name: (by_name(name), expected(by_name(name))) for name in NAMES}
     fault.seed(monkeypatch)
     for check in checks(ready):
         try:
@@ -35,8 +35,7 @@ def test_fault_is_caught(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nothing_is_caught_without_a_fault() -> None:
-    names = ("spmv", "fresh_spmv", "generated_spmm", "gcn", "spgemm")
-    for check in checks({name: (by_name(name), expected(by_name(name))) for name in names}):
+    for check in checks({name: (by_name(name), expected(by_name(name))) for name in NAMES}):
         check()
 
 

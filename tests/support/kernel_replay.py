@@ -41,6 +41,7 @@ from sparsejit.ir.loops import (
     Let,
     LoopFunc,
     Memref,
+    Resize,
     Scan,
     ScanOp,
     Sort,
@@ -60,6 +61,12 @@ _HALVES = (DType.FLOAT16, DType.BFLOAT16)
 
 def _stored(dtype: DType) -> Any:
     return np.dtype(np.uint16) if dtype in _HALVES else numpy_dtype(dtype)
+
+
+def _poisoned(shape: tuple[int, ...], dtype: DType) -> Any:
+    array = np.empty(shape, _stored(dtype))
+    array.reshape(-1).view(np.uint8).fill(0xA5 if array.dtype != bool else 1)
+    return array
 
 
 @dataclass(frozen=True)
@@ -167,11 +174,14 @@ class _Run:
         values = self.values
         match stmt:
             case Alloc(memref, extents, fill):
-                array = np.empty(self.numbers(extents), _stored(memref.dtype))
-                array.reshape(-1).view(np.uint8).fill(0xA5 if array.dtype != bool else 1)
+                array = _poisoned(self.numbers(extents), memref.dtype)
                 if fill is not None:
                     kind = numpy_dtype(memref.dtype)
                     array[...] = np.array(fill.value, kind).view(array.dtype)
+                values[memref.name] = array
+            case Resize(memref, count):
+                old, array = values[memref.name], _poisoned(self.numbers((count,)), memref.dtype)
+                array[: old.size] = old[: array.size]
                 values[memref.name] = array
             case Dealloc(memref):
                 del values[memref.name]
@@ -219,10 +229,13 @@ class _Run:
                 case ScalarParam(var, part):
                     value = self.values[var.name]
                     arguments.append(getattr(value, part) if part else value)
+        arrays = [p.memref.name for p in code.params if isinstance(p, PointerParam)]
+        written = [self.values[name] for name in arrays if name in code.writes & self.values.keys()]
         before = {
-            memref.name: self.values[memref.name].copy()
-            for memref in (p.memref for p in code.params if isinstance(p, PointerParam))
-            if memref.name in self.values and memref.name not in code.writes
+            name: self.values[name].copy()
+            for name in arrays
+            if name in self.values.keys() - code.writes
+            and not any(np.may_share_memory(self.values[name], other) for other in written)
         }
         code.replay(arguments, blocks, self._kernel.seed)
         for name, copy in before.items():

@@ -23,9 +23,9 @@ from sparsejit.ir.loops import (
     Load,
     Memref,
     Push,
+    Resize,
     Stmt,
     Store,
-    Trim,
     Var,
     While,
 )
@@ -173,9 +173,9 @@ class _SinglePass:
     def _closed(self, run: _Run, parents: Expr) -> list[Stmt]:
         made = self._caught_up(run, parents)
         if self._grows(run):
-            made.append(Trim(run.ends, plus(parents, int_(1))))
+            made.append(Resize(run.ends, plus(parents, int_(1))))
         if run.end < self._stmt.format.num_levels:
-            made += [Trim(crd, run.made) for crd in run.crds]
+            made += [Resize(crd, run.made) for crd in run.crds]
         if run.ends is not run.pos:
             made += self._pairs(run, parents)
         return made

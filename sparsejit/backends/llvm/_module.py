@@ -40,9 +40,9 @@ from sparsejit.ir.loops import (
     LoopFunc,
     Memref,
     Push,
+    Resize,
     Search,
     Stmt,
-    Trim,
     Var,
     View,
 )
@@ -129,7 +129,7 @@ def _setup(func: LoopFunc) -> dict[str, Stmt]:
 
 def _growable(func: LoopFunc) -> frozenset[str]:
     return frozenset(
-        stmt.memref.name for stmt in all_statements(func.body) if isinstance(stmt, Push | Trim)
+        stmt.memref.name for stmt in all_statements(func.body) if isinstance(stmt, Push | Resize)
     )
 
 

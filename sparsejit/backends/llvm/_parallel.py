@@ -25,10 +25,10 @@ from sparsejit.ir.loops import (
     LoopFunc,
     Memref,
     Push,
+    Resize,
     Scan,
     SortPrefix,
     Stmt,
-    Trim,
     While,
 )
 
@@ -120,7 +120,9 @@ def _changed_outside(loop: For) -> set[str]:
         match stmt:
             case Assign(var):
                 changed.add(var.name)
-            case Push(memref) | Trim(memref) | SortPrefix(memref) | Scan(memref) | Dealloc(memref):
+            case (
+                Push(memref) | Resize(memref) | SortPrefix(memref) | Scan(memref) | Dealloc(memref)
+            ):
                 changed.add(memref.name)
             case _:
                 pass

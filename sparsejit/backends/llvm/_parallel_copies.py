@@ -22,9 +22,9 @@ from sparsejit.ir.loops import (
     LoopFunc,
     Memref,
     Push,
+    Resize,
     Stmt,
     Store,
-    Trim,
 )
 
 __all__ = ["copy_in_parallel"]
@@ -37,7 +37,7 @@ def copy_in_parallel(func: LoopFunc) -> LoopFunc:
     if not any(loop.parallel for loop in loops):
         return func
     kept = {what.name for loop in loops for what in loop.private}
-    kept |= {stmt.memref.name for stmt in inside if isinstance(stmt, Push | Trim)}
+    kept |= {stmt.memref.name for stmt in inside if isinstance(stmt, Push | Resize)}
     names = Names.of(func)
     return replace(func, body=tuple(s for stmt in func.body for s in _parallel(stmt, kept, names)))
 

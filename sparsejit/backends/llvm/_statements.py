@@ -47,12 +47,12 @@ from sparsejit.ir.loops import (
     Let,
     Memref,
     Push,
+    Resize,
     Scan,
     Sort,
     SortPrefix,
     Stmt,
     Store,
-    Trim,
     Var,
     View,
     While,
@@ -157,8 +157,8 @@ class Statements:
                 self._view(stmt)
             case Push():
                 self._push(stmt)
-            case Trim():
-                self._trim(stmt)
+            case Resize():
+                self._resize(stmt)
             case SortPrefix(memref, count):
                 self._sort_prefix(memref, count)
             case For():
@@ -348,19 +348,19 @@ class Statements:
         self._b.store(extent, array.extents[0], 8)
         self._own(array.memref, pointer)
 
-    def _trim(self, stmt: Trim) -> None:
-        """Give back the room behind the last element; nothing moves of an empty array."""
+    def _resize(self, stmt: Resize) -> None:
+        """Give the array so many elements; nothing moves of an empty one."""
         b = self._b
         array = self._own_array(stmt.memref)
         count = self._e.value(stmt.count)
-        shrink, shrunk = b.new_block("shrink"), b.new_block("shrunk")
-        b.branch_if(b.compare("sgt", count, integer(0)), shrink, shrunk)
-        b.place(shrink)
+        move, moved = b.new_block("move"), b.new_block("moved")
+        b.branch_if(b.compare("sgt", count, integer(0)), move, moved)
+        b.place(move)
         size = b.mul(count, element_size(stmt.memref))
-        moved = b.call(self._functions.realloc(), [array.data(b), size])
-        self._moved(array, moved, integer(1), count)
-        b.branch(shrunk)
-        b.place(shrunk)
+        place = b.call(self._functions.realloc(), [array.data(b), size])
+        self._moved(array, place, integer(1), count)
+        b.branch(moved)
+        b.place(moved)
         b.store(count, array.extents[0], 8)
 
     def _sort_prefix(self, memref: Memref, count: Expr) -> None:

@@ -9,6 +9,7 @@ from sparsejit.backends.support.arrays import copy1 as copy1
 from sparsejit.backends.support.arrays import copy2 as copy2
 from sparsejit.backends.support.arrays import copy3 as copy3
 from sparsejit.backends.support.arrays import grow as grow
+from sparsejit.backends.support.arrays import resize as resize
 from sparsejit.backends.support.arrays import scalar_view as scalar_view
 from sparsejit.backends.support.arrays import scan_max as scan_max
 from sparsejit.backends.support.arrays import scan_sum as scan_sum
@@ -16,7 +17,6 @@ from sparsejit.backends.support.arrays import search as search
 from sparsejit.backends.support.arrays import search_column as search_column
 from sparsejit.backends.support.arrays import search_unordered as search_unordered
 from sparsejit.backends.support.arrays import search_unordered_column as search_unordered_column
-from sparsejit.backends.support.arrays import trim as trim
 from sparsejit.backends.support.assembly import assemble_compressed as assemble_compressed
 from sparsejit.backends.support.assembly import assemble_coordinates as assemble_coordinates
 from sparsejit.backends.support.assembly import assemble_dense as assemble_dense
@@ -182,6 +182,7 @@ __all__ = [
     "int_shl",
     "int_shr",
     "int_sign",
+    "resize",
     "scalar_view",
     "scan_max",
     "scan_sum",
@@ -191,7 +192,6 @@ __all__ = [
     "search_unordered_column",
     "sort_entries",
     "sort_prefix",
-    "trim",
     "uint_floordiv",
     "uint_fmod",
     "uint_neg",

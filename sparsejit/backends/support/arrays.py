@@ -17,6 +17,7 @@ __all__ = [
     "copy2",
     "copy3",
     "grow",
+    "resize",
     "scalar_view",
     "scan_max",
     "scan_sum",
@@ -24,7 +25,6 @@ __all__ = [
     "search_column",
     "search_unordered",
     "search_unordered_column",
-    "trim",
 ]
 
 Array = NDArray[Any]
@@ -72,9 +72,18 @@ def grow(array: Array, count: int64) -> Array:
     return grown
 
 
-def trim(array: Array, count: int64) -> Array:
-    """Return the first ``count`` elements as an array of their own; the rest is given back."""
-    return array[:count].copy()
+def resize(array: Array, count: int64) -> Array:
+    """Return an array of ``count`` elements: the first ones of ``array``, then undefined ones.
+
+    >>> import numpy as np
+    >>> resize(np.arange(3), np.int64(2)), resize(np.arange(3), np.int64(5))[:3]
+    (array([0, 1]), array([0, 1, 2]))
+    """
+    if count <= array.size:
+        return array[:count].copy()
+    grown: Array = empty(count, array.dtype)
+    copy1(grown, array)
+    return grown
 
 
 def scalar_view(array: Array) -> Array:

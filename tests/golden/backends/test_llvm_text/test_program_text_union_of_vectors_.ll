@@ -167,8 +167,8 @@ grown.1:
 done:
   %v79 = load i64, ptr %v14, align 8
   %v80 = icmp sgt i64 %v79, 0
-  br i1 %v80, label %shrink, label %shrunk
-shrink:
+  br i1 %v80, label %move, label %moved
+move:
   %v81 = mul nsw i64 %v79, 4
   %v82 = load ptr, ptr %v5, align 8
   %v83 = call ptr @realloc(ptr %v82, i64 %v81)
@@ -181,13 +181,13 @@ go_on.4:
   store ptr %v83, ptr %v5, align 8
   store i64 %v79, ptr %v6, align 8
   store ptr %v83, ptr %v4, align 8
-  br label %shrunk
-shrunk:
+  br label %moved
+moved:
   store i64 %v79, ptr %v6, align 8
   %v85 = load i64, ptr %v14, align 8
   %v86 = icmp sgt i64 %v85, 0
-  br i1 %v86, label %shrink.1, label %shrunk.1
-shrink.1:
+  br i1 %v86, label %move.1, label %moved.1
+move.1:
   %v87 = mul nsw i64 %v85, 4
   %v88 = load ptr, ptr %v10, align 8
   %v89 = call ptr @realloc(ptr %v88, i64 %v87)
@@ -200,8 +200,8 @@ go_on.5:
   store ptr %v89, ptr %v10, align 8
   store i64 %v85, ptr %v11, align 8
   store ptr %v89, ptr %v9, align 8
-  br label %shrunk.1
-shrunk.1:
+  br label %moved.1
+moved.1:
   store i64 %v85, ptr %v11, align 8
   %v91 = load ptr, ptr %v5, align 8
   %v92 = load ptr, ptr %v10, align 8

@@ -1,5 +1,5 @@
 from numpy import empty, float32, int32, int64
-from sparsejit.backends.support import grow, trim
+from sparsejit.backends.support import grow, resize
 
 
 def union(a_crd0, a_vals, b_crd0, b_vals):
@@ -28,6 +28,6 @@ def union(a_crd0, a_vals, b_crd0, b_vals):
             c_vals = grow(c_vals, count)
         c_vals[count] = total
         count = count + 1
-    c_crd0 = trim(c_crd0, count)
-    c_vals = trim(c_vals, count)
+    c_crd0 = resize(c_crd0, count)
+    c_vals = resize(c_vals, count)
     return (c_crd0, c_vals)
