@@ -18,13 +18,13 @@ import numpy as np
 from sparsejit.backends import KernelSource
 from sparsejit.backends.cusparse import library_codes
 from sparsejit.backends.numba_cuda import kernel_codes
-from sparsejit.errors import UnsupportedError
+from sparsejit.errors import DeviceError, UnsupportedError
 from sparsejit.ir.device_code import KernelCode
 from sparsejit.ir.device_statements import Launch, LibraryCall
 from sparsejit.ir.loop_walk import all_statements
 from sparsejit.ir.loops import LoopFunc, Memref
 from sparsejit.ir.types import DType
-from sparsejit.runtime.device import DeviceResult, ResidentArray
+from sparsejit.runtime.device import DeviceResult, FaultError, ResidentArray
 from sparsejit.runtime.execute import execute
 from sparsejit.runtime.opening import Device, open_device
 from sparsejit.runtime.plan import LaunchPlan, Strategy
@@ -114,10 +114,7 @@ class CudaKernel:
             loaded = device.kernels.setdefault(self, {})
             done = execute(plan, device.runtime, device.transfers, passed, loaded, describe)
             self.last = transferred(plan, passed, done.refusals)
-            return tuple(
-                device.runtime.as_array(result) if isinstance(result, DeviceResult) else result
-                for result in done.results
-            )
+            return _handed_over(done.results, device)
 
     def compile(self) -> None:
         """Open the device and load the kernels now, but for those where a library refuses.
@@ -136,7 +133,11 @@ class CudaKernel:
             loaded = device.kernels.setdefault(self, {})
             for name, code in self._codes.items():
                 if name not in loaded and name not in fallback:
-                    loaded[name] = device.runtime.load(code)
+                    try:
+                        loaded[name] = device.runtime.load(code)
+                    except FaultError as error:
+                        what = f"kernel {name} of {self.func.name} cannot be loaded: {error}"
+                        raise DeviceError(what) from error
 
     def _passed(self, argument: object, device: Device) -> object:
         if not isinstance(argument, np.ndarray):
@@ -195,6 +196,21 @@ def planned_transfers(kernel: CudaKernel, arguments: Sequence[object]) -> Transf
     return transferred(plan_for(kernel, arguments), arguments)
 
 
+def _handed_over(results: Sequence[Any], device: Device) -> tuple[object, ...]:
+    """Return results as the caller's library has them; where it cannot, nothing stays behind."""
+    made: list[object] = []
+    try:
+        for result in results:
+            on_device = isinstance(result, DeviceResult)
+            made.append(device.runtime.as_array(result) if on_device else result)
+    except BaseException:
+        for result in results[len(made) :]:
+            if isinstance(result, DeviceResult):
+                result.release()
+        raise
+    return tuple(made)
+
+
 def _by_library_only(plan: LaunchPlan) -> LaunchPlan:
     if plan.refusals:
         raise UnsupportedError(
@@ -248,9 +264,10 @@ def _placement(argument: Any) -> Placement:
 
 def _why_not_registrable(array: Any) -> str:
     """Return why the memory around an array is not pinned where it lies."""
-    if not array.flags.writeable:
+    around = root_memory(array)
+    if not (array.flags.writeable and around.flags.writeable):
         return "its memory is read-only, which not every device can register"
-    if root_memory(array).nbytes > MOST_AROUND * max(array.nbytes, 1):
+    if around.nbytes > MOST_AROUND * max(array.nbytes, 1):
         return "it is a small part of its allocation, all of which would be registered"
     return ""
 

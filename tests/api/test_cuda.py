@@ -226,10 +226,6 @@ def _programs() -> Iterator[Program]:
 
 
 PROGRAMS = {program.name: program for program in _programs()}
-FAULTY = (
-    *("update", "gcn", "spgemm csr", "mttkrp", "scaled rows", "spmv coo", "spmm bsr", "add csc"),
-    *("sddmm csr", "attention", "iteration", "batch full", "batch update"),
-)
 each_program = pytest.mark.parametrize("name", PROGRAMS)
 
 
@@ -270,7 +266,7 @@ def test_results(name: str, transfer: Any) -> None:
             assert_same(made(*program.operands()), name)
 
 
-@pytest.mark.parametrize("name", FAULTY)
+@each_program
 @each_strategy
 def test_a_fault_at_any_call(name: str, transfer: Any) -> None:
     program = PROGRAMS[name]
@@ -683,6 +679,38 @@ def test_compile_loads_what_a_library_does_not_do() -> None:
         loaded = runtime.injection.calls.count("load")
         made(*operands)
         assert runtime.injection.calls.count("load") == loaded > 0
+
+
+def test_a_kernel_that_cannot_be_loaded_beforehand() -> None:
+    clean = Injection()
+    A, x = matrix("csr"), ints(5)
+    made = sj.sparse_jit(spmv, target="cuda", library="never")
+    with fake_device(injection=clean):
+        made.lower(A, x).compile()
+    with fake_device(injection=Injection(clean.calls.index("load"))):
+        with pytest.raises(DeviceError, match="kernel k0 of spmv cannot be loaded"):
+            made.lower(A, x).compile()
+        np.testing.assert_array_equal(made(A, x), A @ x)
+
+
+def test_results_that_no_array_can_have_are_freed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CuPy has no bfloat16, so a result may not be handed over: the others end too."""
+    handed: list[Any] = []
+
+    def as_array(self: FakeRuntime, result: Any) -> FakeArray:
+        if handed:
+            raise sj.errors.UnsupportedError("no such array")
+        handed.append(result)
+        return FakeArray(self, result.array, result.release)
+
+    monkeypatch.setattr(FakeRuntime, "as_array", as_array)
+    with fake_device() as (runtime, _):
+        x = to_fake(runtime, ints(5))
+        with pytest.raises(sj.errors.UnsupportedError, match="no such array"):
+            sj.sparse_jit(lambda x: (x + 1.0, x + 2.0, x + 3.0), target="cuda")(x)
+        handed.clear()
+        del x
+        gc.collect()
 
 
 # ---------------------------------------------------------------- results like the operands

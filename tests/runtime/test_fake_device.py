@@ -128,6 +128,14 @@ def test_overlapping_ranges_are_registered_once() -> None:
     runtime.register(host[6:])
 
 
+def test_read_only_memory_is_not_registered() -> None:
+    runtime = FakeRuntime()
+    host = np.frombuffer(bytes(64))
+    with pytest.raises(FaultError, match="read-only"):
+        runtime.register(host)
+    assert runtime.leaks() == []
+
+
 def test_only_what_is_registered_is_unregistered() -> None:
     runtime = FakeRuntime()
     host = np.ones(10)

@@ -142,9 +142,11 @@ class Memory:
         return data
 
     def register(self, memory: NDArray[Any]) -> None:
-        """Map memory of the host; overlapping a mapped range is refused, as the driver does."""
+        """Map memory of the host, as the driver does: no mapped range again, nothing read-only."""
         if not memory.nbytes or not (memory.flags.c_contiguous or memory.flags.f_contiguous):
             raise MisuseError("register of an array that is empty or not contiguous")
+        if not memory.flags.writeable:
+            raise FaultError(Fault.INVALID, "register", "error 1, the memory is read-only")
         wanted = host_region(memory)
         if any(block.region(block.start, block.stop).meets(wanted) for block in self.live()):
             raise FaultError(Fault.ALREADY_REGISTERED, "register", "error 712")
