@@ -27,7 +27,7 @@ from sparsejit.backends._expressions import ExpressionWriter, constant
 from sparsejit.backends._layout import WIDTH, Atom, Call, Index, Infix, Node, Slice, flat, layout
 from sparsejit.backends._names import IMPORTED_FROM_NUMPY, fresh_name, python_names
 from sparsejit.backends.base import KernelSource
-from sparsejit.ir.device_statements import Launch, LibraryCall, ReadBack
+from sparsejit.ir.device_statements import Launch, LibraryCall, ReadBack, Require
 from sparsejit.ir.host_form import host_form
 from sparsejit.ir.loop_walk import (
     all_statements,
@@ -53,11 +53,12 @@ from sparsejit.ir.loops import (
     SortPrefix,
     Stmt,
     Store,
+    Unary,
     Var,
     View,
     While,
 )
-from sparsejit.ir.ops import BinaryOp
+from sparsejit.ir.ops import BinaryOp, UnaryOp
 from sparsejit.ir.scalar import UserFunction
 from sparsejit.ir.types import DType
 from sparsejit.ir.user_functions import called_by_loops
@@ -192,7 +193,7 @@ class SourceWriter:
         match stmt:
             case Let() | Assign():
                 self.assign(self.names[stmt.var.name], self.expressions.typed(stmt.value))
-            case For() | While() | If():
+            case For() | While() | If() | Require():
                 self.control(stmt)
             case Dealloc():
                 pass  # Python and Numba free an array after its last use, and `del` would not
@@ -212,7 +213,15 @@ class SourceWriter:
             case _:
                 assert_never(stmt)
 
-    def control(self, stmt: For | While | If) -> None:
+    def require(self, stmt: Require) -> None:
+        refused = Unary(UnaryOp.NOT, stmt.condition, DType.BOOL)
+        head = layout(self.expressions.expression(refused), self._indent, self._indent + 4)
+        self.line(f"if {head}:")
+        self._indent += 4
+        self.line(f"raise ValueError({stmt.text!r})")
+        self._indent -= 4
+
+    def control(self, stmt: For | While | If | Require) -> None:
         match stmt:
             case For(var, lower, upper, body, _, _):
                 head = f"for {self.names[var.name]} in"
@@ -221,6 +230,8 @@ class SourceWriter:
                 self.nested("while", self.expressions.expression(condition), body)
             case If():
                 self.branch("if", stmt)
+            case Require():
+                self.require(stmt)
             case _:
                 assert_never(stmt)
 

@@ -16,6 +16,7 @@ from sparsejit.ir.device_statements import (
     Launch,
     LibraryCall,
     ReadBack,
+    Require,
     Schedule,
     SparseMatrix,
 )
@@ -160,7 +161,7 @@ def broken_stmt(stmt: Stmt) -> Iterator[str]:  # noqa: C901 - one case for each 
         case For():
             for bound in (stmt.lower, stmt.upper, stmt.var):
                 yield from _is(bound, INDEX, f"a bound of {stmt.var.name}")
-        case While(condition) | If(condition):
+        case While(condition) | If(condition) | Require(condition):
             yield from _is(condition, DType.BOOL, "a condition")
         case Push(memref, count, value):
             yield from _rank(memref, 1, "the growable")

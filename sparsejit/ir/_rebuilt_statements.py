@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from sparsejit.ir.device_statements import DenseMatrix, LibraryCall, ReadBack, SparseMatrix
+from sparsejit.ir.device_statements import DenseMatrix, LibraryCall, ReadBack, Require, SparseMatrix
 from sparsejit.ir.loops import (
     Alloc,
     Assemble,
@@ -55,6 +55,8 @@ def with_expressions(  # noqa: C901 - one case for each kind
             return replace(stmt, level_extents=extents, count=walk(stmt.count))
         case ReadBack():
             return replace(stmt, indices=all_of(stmt.indices))
+        case Require():
+            return replace(stmt, condition=walk(stmt.condition))
         case _:
             return stmt
 

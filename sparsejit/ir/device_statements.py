@@ -20,6 +20,7 @@ __all__ = [
     "LibraryCall",
     "LibraryOp",
     "ReadBack",
+    "Require",
     "Schedule",
     "SparseLayout",
     "SparseMatrix",
@@ -62,6 +63,17 @@ class ReadBack:
     var: Var
     memref: Memref
     indices: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Require:
+    """End the call with the ``ValueError`` ``text`` unless ``condition``, a bool, holds.
+
+    Assembling on a device is statements, and this one of them; on a host it tells that itself.
+    """
+
+    condition: Expr
+    text: str
 
 
 class LibraryOp(Enum):

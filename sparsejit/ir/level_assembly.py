@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from typing import assert_never
 
 from sparsejit.formats import LevelKind
-from sparsejit.ir.loop_writing import Names, as_dtype, int_, plus, times
+from sparsejit.ir.loop_writing import Names, as_dtype, compare, int_, plus, times
 from sparsejit.ir.loops import (
     Alloc,
     Assemble,
@@ -19,17 +19,30 @@ from sparsejit.ir.loops import (
     Dealloc,
     Expr,
     For,
+    If,
     Let,
+    Lit,
     Load,
     Memref,
+    Select,
     Stmt,
     Store,
     Var,
+    While,
 )
+from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Const
-from sparsejit.ir.types import INDEX
+from sparsejit.ir.types import INDEX, DType
 
-__all__ = ["LevelAssembly"]
+__all__ = ["NO_ROOM", "LevelAssembly"]
+
+NO_ROOM = {
+    LevelKind.STRUCTURED: "a block of a structured level has more entries than slots",
+    LevelKind.PADDED: "a row of a padded level has more entries than slots",
+}
+"""What it means that a parent has more entries than a level has slots for it."""
+
+_FALSE = Lit(Const(False, DType.BOOL))
 
 
 class LevelAssembly(ABC):
@@ -114,6 +127,42 @@ class LevelAssembly(ABC):
         body = (Store(pos, (p, int_(0)), low), Store(pos, (p, int_(1)), high))
         loop = For(p, int_(0), self._slots, body, parallel=self.is_parallel)
         return [Alloc(pos, (self._slots, int_(2))), loop, Dealloc(ends)]
+
+    def _filled_block(
+        self, number: int, target: Memref, begin: Expr, size: int, entries: tuple[Expr, Expr, Var]
+    ) -> list[Stmt]:
+        """Give the ``size`` slots of a structured level from ``begin`` on their coordinates.
+
+        ``entries`` are the first entry, the one behind the last, and how many slots no entry owns:
+        these take the smallest coordinates that are free.
+        """
+        names, slot, crd = self._names, self._slot, self._stmt.coordinates[number]
+        first, last, free = entries
+        entry, at, own = names.var("entry"), names.var("at"), names.var("own")
+        here = compare(BinaryOp.EQ, Load(crd, (entry,)), at)
+        wanted = compare(BinaryOp.OR, compare(BinaryOp.EQ, free, int_(0)), here)
+        is_left = compare(BinaryOp.LT, entry, last)
+        take: tuple[Stmt, ...] = (
+            Assign(at, Load(crd, (entry,))),
+            While(
+                Select(is_left, here, _FALSE),
+                (Store(slot, (entry,), own), Assign(entry, plus(entry, int_(1)))),
+            ),
+        )
+        fill: tuple[Stmt, ...] = (
+            If(
+                Select(is_left, wanted, _FALSE),
+                take,
+                (Assign(free, plus(free, int_(-1))),),
+            ),
+            Store(target, (own,), as_dtype(at, target.dtype)),
+            Assign(at, plus(at, int_(1))),
+        )
+        return [
+            Let(entry, first, mutable=True),
+            Let(at, int_(0), mutable=True),
+            For(own, begin, plus(begin, int_(size)), fill),
+        ]
 
     def _coordinates(self, number: int) -> tuple[list[Stmt], int]:
         target = self._targets.pop(0)

@@ -25,6 +25,7 @@ from sparsejit.ir.device_statements import (
     Launch,
     LibraryCall,
     ReadBack,
+    Require,
     SparseMatrix,
 )
 from sparsejit.ir.loops import (
@@ -162,6 +163,8 @@ def _simple(stmt: Stmt) -> str:
             return f"push {memref.name}[{print_expr(count)}] = {print_expr(value)}"
         case ReadBack(var, memref, indices):
             return f"read back {var.name} = {memref.name}{_list(indices)}"
+        case Require(condition, text):
+            return f"require {print_expr(condition)} else {text!r}"
         case _:
             return _whole_array(stmt)
 

@@ -17,6 +17,7 @@ from sparsejit.ir.device_statements import (
     Launch,
     LibraryCall,
     ReadBack,
+    Require,
     SparseMatrix,
 )
 from sparsejit.ir.loops import (
@@ -138,7 +139,7 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:  # noqa: C901 - one case for ea
             return (*stmt.indices, stmt.value)
         case For():
             return stmt.lower, stmt.upper
-        case While() | If():
+        case While() | If() | Require():
             return (stmt.condition,)
         case Push():
             return stmt.count, stmt.value

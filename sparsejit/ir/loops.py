@@ -13,7 +13,7 @@ from enum import Enum
 
 from sparsejit.affine import AffineExpr
 from sparsejit.formats import Format
-from sparsejit.ir.device_statements import Launch, LibraryCall, ReadBack
+from sparsejit.ir.device_statements import Launch, LibraryCall, ReadBack, Require
 from sparsejit.ir.facts import Fact
 from sparsejit.ir.loop_expressions import (
     Binary,
@@ -270,6 +270,7 @@ Stmt = (
     | Assemble
     | Launch
     | ReadBack
+    | Require
     | LibraryCall
 )
 

@@ -6,7 +6,7 @@ each pass.
 
 from __future__ import annotations
 
-from sparsejit.ir.device_statements import Launch, LibraryCall, ReadBack
+from sparsejit.ir.device_statements import Launch, LibraryCall, ReadBack, Require
 from sparsejit.ir.loop_uses import is_pure, variables
 from sparsejit.ir.loop_walk import all_statements, blocks
 from sparsejit.ir.loops import (
@@ -28,7 +28,7 @@ from sparsejit.ir.loops import (
 
 __all__ = ["needs_host", "stays_on_host"]
 
-_LIBRARY = Sort | LibraryCall | Launch | ReadBack | Assemble
+_LIBRARY = Sort | LibraryCall | Launch | ReadBack | Require | Assemble
 _ARRAYS = Alloc | Dealloc | Copy | View | Scan | Resize
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from sparsejit.ir.device_statements import Launch, LibraryCall, ReadBack, Schedule
+from sparsejit.ir.device_statements import Launch, LibraryCall, ReadBack, Require, Schedule
 from sparsejit.ir.fold import identity_const
 from sparsejit.ir.loop_uses import assigned, is_pure, read, rooted, used, variables
 from sparsejit.ir.loop_walk import (
@@ -161,7 +161,7 @@ class _Block:
             case Alloc():
                 extents = tuple(self._known(extent) for extent in stmt.extents)
                 self._made.append(replace(stmt, extents=extents))
-            case Copy() | View() | Scan() | Sort() | Resize() | ReadBack():
+            case Copy() | View() | Scan() | Sort() | Resize() | ReadBack() | Require():
                 self._host(stmt)
             case LibraryCall():
                 self._flush()
@@ -189,7 +189,7 @@ class _Block:
         else:
             self._group.append(stmt)
 
-    def _host(self, stmt: Copy | View | Scan | Sort | Resize | ReadBack) -> None:
+    def _host(self, stmt: Copy | View | Scan | Sort | Resize | ReadBack | Require) -> None:
         self._flush()
         match stmt:
             case View():
@@ -199,6 +199,8 @@ class _Block:
             case Sort():
                 extents = tuple(map(self._known, stmt.extents))
                 self._made.append(replace(stmt, extents=extents, count=self._known(stmt.count)))
+            case Require():
+                self._made.append(replace(stmt, condition=self._known(stmt.condition)))
             case Resize():
                 self._made.append(replace(stmt, count=self._known(stmt.count)))
             case ReadBack():

@@ -17,8 +17,8 @@ from sparsejit.ir.device_statements import Launch, LibraryCall
 from sparsejit.ir.facts import Fact, FactKind
 from sparsejit.ir.loop_uses import roots
 from sparsejit.ir.loop_walk import all_statements, map_body, memrefs, result_memrefs
-from sparsejit.ir.loop_writing import Names
-from sparsejit.ir.loops import Assemble, LoopFunc, Memref, Stmt, View
+from sparsejit.ir.loop_writing import Names, int_
+from sparsejit.ir.loops import Alloc, Assemble, For, LoopFunc, Memref, Sort, Stmt, Store, View
 from sparsejit.ir.stored_facts import RowLengths
 from sparsejit.ir.user_functions import called_by_loops
 from sparsejit.passes._device_assembly import assembled
@@ -107,12 +107,19 @@ def _facts(
 
 
 def _assembled(func: LoopFunc) -> LoopFunc:
-    if not any(isinstance(stmt, Assemble) for stmt in all_statements(func.body)):
-        return func
+    """Return ``func`` with ``Assemble`` as statements; what is sorted by nothing is in order."""
     names = Names.of(func)
 
     def change(stmt: Stmt) -> Iterable[Stmt]:
-        return assembled(stmt, names) if isinstance(stmt, Assemble) else (stmt,)
+        match stmt:
+            case Assemble():
+                return assembled(stmt, names)
+            case Sort(order, (), _, count):
+                e = names.var("e")
+                each = For(e, int_(0), count, (Store(order, (e,), e),), parallel=True)
+                return Alloc(order, (count,)), each
+            case _:
+                return (stmt,)
 
     return replace(func, body=map_body(func.body, change_stmt=change))
 

@@ -208,7 +208,7 @@ class DeviceRuntime(Protocol):
     ) -> None:
         """Write the numbers below ``count`` in the stable order of their keys, by a library.
 
-        The most significant key comes first.
+        The most significant key comes first; there is one at least.
         """
         ...
 

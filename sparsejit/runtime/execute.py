@@ -23,7 +23,7 @@ from sparsejit.runtime.stream_order import StreamOrder
 from sparsejit.runtime.transfer import Transfers
 from sparsejit.runtime.transfer_actions import TRANSFER_ACTIONS, take, take_scalar
 from sparsejit.runtime.transfer_steps import Home, Take, TakeScalar
-from sparsejit.runtime.work_actions import WORK_ACTIONS, RefusedError
+from sparsejit.runtime.work_actions import WORK_ACTIONS, RefusedError, UnmetError
 from sparsejit.runtime.work_steps import Branch, Library, Loop, Repeat, Return, Step
 
 __all__ = ["Done", "execute"]
@@ -49,7 +49,8 @@ def execute(
 
     A host array is a NumPy array, an array on the device a ``ResidentArray``. ``loaded`` remembers
     the plan's kernels on this runtime; ``describe`` is asked for the words of errors. Raises
-    ``DeviceError`` when the device fails; nothing stays allocated, registered or described.
+    ``DeviceError`` when the device fails, ``ValueError`` where the operands are not what the plan
+    requires; nothing stays allocated, registered or described.
     """
     run = _Run(plan, runtime, transfers, describe)
     if loaded is not None:
@@ -60,6 +61,8 @@ def execute(
         run.abandon()
         if isinstance(error, FaultError):
             raise run.device_error(error) from error
+        if isinstance(error, UnmetError):
+            raise ValueError(run.with_changes(error.text)) from error
         if isinstance(error, DeviceError | BackendError):
             raise type(error)(error.what, hint=run.promise(error.hint)) from error
         raise
@@ -168,6 +171,10 @@ class _Run:
         """Return which of the caller's arrays the failed step moves, empty where it is none."""
         memref = getattr(self.step, "memref", None)
         return self.state.describe().get(memref.name, "") if isinstance(memref, Memref) else ""
+
+    def with_changes(self, text: str) -> str:
+        """Return a sentence with which of the caller's arrays may differ, if any may."""
+        return f"{text}; {self.promise('')}" if self.state.touched else text
 
     def promise(self, hint: str) -> str:
         """Return what to do next, and which of the caller's arrays may differ."""

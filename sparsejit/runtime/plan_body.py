@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sparsejit.errors import UnsupportedError, VerificationError
 from sparsejit.ir.device_code import KernelCode, LibraryCode
-from sparsejit.ir.device_statements import Launch, LibraryCall, ReadBack
+from sparsejit.ir.device_statements import Launch, LibraryCall, ReadBack, Require
 from sparsejit.ir.loop_walk import all_expressions, expressions
 from sparsejit.ir.loops import (
     Alloc,
@@ -46,6 +46,7 @@ from sparsejit.runtime.transfer_steps import Allocate, Free
 from sparsejit.runtime.work_steps import (
     AskSizes,
     Branch,
+    Check,
     Compute,
     CopyDevice,
     Describe,
@@ -104,6 +105,8 @@ class BodySteps:
                 yield Compute(var, value)
             case ReadBack(var, memref, indices):
                 yield ReadScalar(var, memref, indices)
+            case Require(condition, text):
+                yield Check(condition, text)
             case _:
                 yield from self._whole_array(stmt)
 

@@ -34,6 +34,7 @@ from sparsejit.runtime.transfer_steps import (
 from sparsejit.runtime.work_steps import (
     AskSizes,
     Branch,
+    Check,
     Compute,
     CopyDevice,
     Describe,
@@ -203,6 +204,8 @@ def _work_line(step: Step) -> str:  # noqa: C901 - one case for each kind
             return f"{var.name} = {print_expr(value)}"
         case ReadScalar(var, memref, indices):
             return f"read back {var.name} = {memref.name}{_list(indices)}"
+        case Check(condition, text):
+            return f"require {print_expr(condition)} else {text!r}"
         case Return(memrefs, home):
             where = "" if home is Home.HOST else "device "
             return f"return {', '.join(where + memref.name for memref in memrefs)}".rstrip()

@@ -28,6 +28,7 @@ from sparsejit.runtime.device import Attribute
 from sparsejit.runtime.run_state import RunState, is_empty
 from sparsejit.runtime.work_steps import (
     AskSizes,
+    Check,
     Compute,
     CopyDevice,
     Describe,
@@ -44,7 +45,7 @@ from sparsejit.runtime.work_steps import (
     ViewOf,
 )
 
-__all__ = ["WORK_ACTIONS", "RefusedError"]
+__all__ = ["WORK_ACTIONS", "RefusedError", "UnmetError"]
 
 
 class RefusedError(Exception):
@@ -53,6 +54,14 @@ class RefusedError(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class UnmetError(Exception):
+    """What the operands must fulfill does not hold; ``text`` says what."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
 
 
 def _scalar(const: Const) -> Any:
@@ -166,6 +175,11 @@ def _read_scalar(state: RunState, step: ReadScalar) -> None:
     state.values.give(step.var, constant(element[0], step.var.dtype))
 
 
+def _check(state: RunState, step: Check) -> None:
+    if not state.values.value(step.condition).value:
+        raise UnmetError(step.text)
+
+
 # ---------------------------------------------------------------- kernels
 
 
@@ -273,6 +287,7 @@ WORK_ACTIONS: Mapping[type, Callable[[RunState, Any], None]] = {
     SortEntries: _sort_entries,
     Compute: _compute,
     ReadScalar: _read_scalar,
+    Check: _check,
     Grid: _grid,
     LaunchKernel: _launch,
     Describe: _describe,

@@ -11,6 +11,7 @@ from sparsejit.runtime.transfer_steps import Home, TransferStep
 __all__ = [
     "AskSizes",
     "Branch",
+    "Check",
     "Compute",
     "CopyDevice",
     "Describe",
@@ -134,6 +135,14 @@ class ReadScalar:
     indices: tuple[Expr, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Check:
+    """End the run with the ``ValueError`` ``text`` unless ``condition`` holds."""
+
+    condition: Expr
+    text: str
+
+
 # ---------------------------------------------------------------- library calls
 
 
@@ -229,6 +238,7 @@ Step = (
     | SortEntries
     | Compute
     | ReadScalar
+    | Check
     | Describe
     | AskSizes
     | RunPhase

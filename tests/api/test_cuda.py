@@ -108,6 +108,10 @@ def doubled(A: Any, y: Any) -> Any:
     return sj.cond(B.max() > 9, lambda: sj.where_stored(A > 1, B), lambda: A)
 
 
+def padded_sum(A: Any, B: Any) -> Any:
+    return (A + B).asformat(sj.ELL(5))
+
+
 def scaled_rows(A: Any, s: Any) -> Any:
     return A * s[:, None]
 
@@ -213,6 +217,7 @@ def _programs() -> Iterator[Program]:
     yield Program("mttkrp", mttkrp, lambda: (tensor(), ints(4, 3), ints(4, 3)))
     yield Program("reductions", reduced, lambda: (matrix("csr"),))
     yield Program("iteration", iterated, lambda: (matrix("csr", 5, 5), ints(5)))
+    yield Program("padded sum", padded_sum, _fixed(matrix("csr"), matrix("csc", seed=3)))
     yield Program("powers", powers, _fixed(matrix("csr", 5, 5)))
     yield Program("doubled", doubled, lambda: (matrix("csr"), ints(7)))
     yield Program("scaled rows", scaled_rows, lambda: (matrix("csr"), ints(7)))
@@ -679,6 +684,24 @@ def test_compile_loads_what_a_library_does_not_do() -> None:
         loaded = runtime.injection.calls.count("load")
         made(*operands)
         assert runtime.injection.calls.count("load") == loaded > 0
+
+
+@each_strategy
+def test_entries_without_a_slot_are_told(transfer: Any) -> None:
+    """As on the CPU: a ``ValueError``, with the arguments as they were."""
+
+    def packed(A: Any, y: Any) -> Any:
+        y += 1.0
+        return A.asformat(sj.ELL(1))
+
+    A, y = matrix("csr"), ints(7)
+    before = y.copy()
+    with fake_device():
+        made = sj.sparse_jit(packed, target="cuda", transfer=transfer)
+        with pytest.raises(ValueError, match="a row of a padded level has more entries") as caught:
+            made(A, y)
+    if "'y' may have changed" not in str(caught.value):
+        np.testing.assert_array_equal(y, before)
 
 
 def test_a_kernel_that_cannot_be_loaded_beforehand() -> None:

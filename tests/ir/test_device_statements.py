@@ -18,6 +18,7 @@ from sparsejit.ir.device_statements import (
     LibraryCall,
     LibraryOp,
     ReadBack,
+    Require,
     Schedule,
     SparseLayout,
     SparseMatrix,
@@ -131,6 +132,18 @@ def test_walks_reach_what_is_inside() -> None:
     assert {D0, D1, I, lit(0)} <= set(seen)
 
 
+def test_what_a_function_requires() -> None:
+    is_small = Binary(BinaryOp.LE, D0, lit(3), DType.BOOL)
+    func = LoopFunc("small", (D0,), (Require(is_small, "it is too large"),), ())
+    verify_loops(func)
+    assert "\n  require d0 <= 3 else 'it is too large'\n" in print_loops(func)
+    backend = BACKENDS["interpreter"]
+    kernel = backend.load(backend.emit(func))
+    assert kernel([3]) == ()
+    with pytest.raises(ValueError, match="it is too large"):
+        kernel([4])
+
+
 def broken(number: int, stmt: Stmt) -> LoopFunc:
     func = program()
     return replace(func, body=(*func.body[:number], stmt, *func.body[number + 1 :]))
@@ -146,6 +159,7 @@ def test_rules_refuse() -> None:
         "k0 runs many threads and is not one parallel loop": broken(2, serial),
         "y is used where it is not known": broken(0, replace(call, targets=())),
         "first is float64, not int32": broken(3, ReadBack(Var("first", F64), POS, (lit(0),))),
+        "a condition is bool, not float64": broken(5, Require(Lit(Const(1.0, F64)), "")),
         "w is not freed at the end of its block": broken(
             0, replace(call, otherwise=(*call.otherwise, Alloc(Memref("w", F64, 0), ())))
         ),

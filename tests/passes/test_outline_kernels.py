@@ -14,7 +14,7 @@ import tests.matrix.combinations as combinations
 from sparsejit.backends import BACKENDS
 from sparsejit.errors import UnsupportedError
 from sparsejit.formats import NV24
-from sparsejit.ir.device_statements import Launch, ReadBack, Schedule
+from sparsejit.ir.device_statements import Launch, ReadBack, Require, Schedule
 from sparsejit.ir.host_form import host_form
 from sparsejit.ir.loop_printing import print_loops
 from sparsejit.ir.loop_uses import is_pure
@@ -30,6 +30,7 @@ from sparsejit.ir.loops import (
     Dealloc,
     DenseResult,
     DimOf,
+    Expr,
     For,
     If,
     Let,
@@ -61,7 +62,8 @@ from tests.sparsify_and_bufferize.programs import PROGRAMS
 from tests.support.kernel_replay import ReplayBackend
 
 F64 = DType.FLOAT64
-ON_HOST = Let | Assign | Alloc | Dealloc | Copy | View | Scan | Sort | Resize | ReadBack | Launch
+ARRAYS = Alloc | Dealloc | Copy | View | Scan | Sort | Resize
+ON_HOST = Let | Assign | ARRAYS | ReadBack | Launch | Require
 
 
 def host_statements(body: Sequence[Stmt]) -> Iterator[Stmt]:
@@ -320,13 +322,69 @@ def test_an_array_that_takes_over_another_one_has_its_size() -> None:
         assert_array_equal(replayed(func, size)[0], np.full(max(size - 1, 0), 2.0))
 
 
-def test_levels_with_a_fixed_number_of_slots_are_refused() -> None:
+def test_entries_that_are_in_order_keep_it() -> None:
+    """There is nothing to sort by, and a library sorts by something."""
+    order = Memref("order", INDEX, 1)
+    func = LoopFunc("f", (N,), (Sort(order, (), (), N),), (DenseResult(order),))
+    verify_loops(func)
+    assert not any(isinstance(stmt, Sort) for stmt in outline_kernels(func).body)
+    assert_array_equal(replayed(func, 4)[0], [0, 1, 2, 3])
+
+
+def assembled(fmt: sj.Format) -> LoopFunc:
+    """Assemble entries in a format whose last level has a fixed number of slots."""
     crd, vals = Memref("crd", DType.INT32, 1), Memref("vals", F64, 1)
-    keys = tuple(Memref(f"at{level}", INDEX, 1) for level in range(3))
-    make = Assemble((crd, vals), NV24, (N, N, int_(4)), keys, X, N, Const(0.0, F64))
-    func = LoopFunc("f", (N, *keys, X), (make,), (DenseResult(crd), DenseResult(vals)))
-    with pytest.raises(UnsupportedError, match="a structured level is not assembled on a device"):
-        outline_kernels(func)
+    keys = tuple(Memref(f"at{level}", INDEX, 1) for level in range(fmt.num_levels))
+    extents: tuple[Expr, ...] = (N, *(N for _ in keys[2:]), int_(4))
+    make = Assemble((crd, vals), fmt, extents, keys, X, DimOf(X, 0), Const(0.0, F64))
+    return LoopFunc("f", (N, *keys, X), (make,), (DenseResult(crd), DenseResult(vals)))
+
+
+@pytest.mark.parametrize(
+    ("fmt", "keys", "crd", "vals"),
+    [
+        (sj.ELL(2), ([0, 0, 2], [1, 3, 0]), [1, 3, -1, -1, 0, -1], [1.0, 2, 0, 0, 3, 0]),
+        (sj.ELL(2), ([], []), [-1] * 6, [0.0] * 6),
+        (
+            NV24,
+            ([0, 0, 2], [1, 1, 0], [1, 3, 0]),
+            [0, 1, 1, 3, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1],
+            [0.0, 0, 1, 2, *[0] * 8, 3, *[0] * 5],
+        ),
+    ],
+)
+def test_levels_with_a_fixed_number_of_slots(
+    fmt: sj.Format, keys: tuple[list[int], ...], crd: list[int], vals: list[float]
+) -> None:
+    values = np.arange(1.0, len(keys[0]) + 1)
+    func = assembled(fmt)
+    verify_loops(func)
+    arguments = (3, *(np.array(key, np.int64) for key in keys), values)
+    found = replayed(func, *arguments)
+    assert_array_equal(found[0], crd)
+    assert_array_equal(found[1], vals)
+    for one, other in zip(run(func, *arguments), found, strict=True):
+        assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("fmt", "message"),
+    [
+        (sj.ELL(1), "a row of a padded level has more entries than slots"),
+        (NV24, "a block of a structured level has more entries than slots"),
+    ],
+)
+def test_a_level_without_room_is_told(fmt: sj.Format, message: str) -> None:
+    places = np.arange(3)
+    keys = [np.zeros(3, np.int64)] * (fmt.num_levels - 1)
+    func = assembled(fmt)
+    outlined = outline_kernels(func)
+    check_outlined(outlined)
+    for attempt in (replayed, run):
+        with pytest.raises(ValueError, match=message):
+            attempt(func, 3, *keys, places, np.ones(3))
+    with pytest.raises(ValueError, match=message):
+        run(host_form(outlined), 3, *keys, places, np.ones(3))
 
 
 def _halved_often(value: float) -> float:

@@ -309,6 +309,8 @@ def test_scans_and_sorts() -> None:
     order = to_fake(runtime, np.zeros(4, np.int64))
     runtime.sort_order(order.where, [key.where for key in keys], 4, 11)
     assert order.get().tolist() == [1, 3, 2, 0]
+    with pytest.raises(MisuseError, match="or by none"):
+        runtime.sort_order(order.where, [], 4, 11)
 
 
 # ---------------------------------------------------------------- library calls

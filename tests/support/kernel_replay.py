@@ -27,7 +27,7 @@ from sparsejit.ir.device_code import (
     ScalarParam,
     StrideParam,
 )
-from sparsejit.ir.device_statements import Launch, ReadBack
+from sparsejit.ir.device_statements import Launch, ReadBack, Require
 from sparsejit.ir.fold import numpy_dtype
 from sparsejit.ir.loop_walk import result_memrefs
 from sparsejit.ir.loops import (
@@ -150,7 +150,7 @@ class _Run:
         for stmt in body:
             self.statement(stmt)
 
-    def statement(self, stmt: Stmt) -> None:
+    def statement(self, stmt: Stmt) -> None:  # noqa: C901 - one case for each kind
         match stmt:
             case Let(var, value) | Assign(var, value):
                 self.values[var.name] = self.value(value)
@@ -165,6 +165,9 @@ class _Run:
                 self.block(then if self.value(condition) else orelse)
             case ReadBack(var, memref, indices):
                 self.values[var.name] = self.values[memref.name][self.numbers(indices)]
+            case Require(condition, text):
+                if not self.value(condition):
+                    raise ValueError(text)
             case Launch(kernel):
                 self.launch(self._kernel.codes[kernel])
             case _:

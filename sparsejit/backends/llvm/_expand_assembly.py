@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sparsejit.backends.llvm._expand_single_pass import has_single_pass, single_pass
 from sparsejit.formats import Level, LevelKind
-from sparsejit.ir.level_assembly import LevelAssembly
+from sparsejit.ir.level_assembly import NO_ROOM, LevelAssembly
 from sparsejit.ir.loop_writing import (
     Names,
     as_dtype,
@@ -42,8 +42,8 @@ from sparsejit.ir.types import DType
 __all__ = ["FULL", "assembly"]
 
 FULL = {
-    LevelKind.STRUCTURED: (2, "a block of a structured level has more entries than slots"),
-    LevelKind.PADDED: (3, "a row of a padded level has more entries than slots"),
+    LevelKind.STRUCTURED: (2, NO_ROOM[LevelKind.STRUCTURED]),
+    LevelKind.PADDED: (3, NO_ROOM[LevelKind.PADDED]),
 }
 """The status of a level without room for an entry, and what that means."""
 
@@ -119,30 +119,10 @@ class _Assembly(LevelAssembly):
         stmt, slot, slots = self._stmt, self._slot, self._slots
         crd = stmt.coordinates[number]
         first, parent, last, free = (self._var(n) for n in ("first", "parent", "last", "free"))
-        entry, at, own = self._var("entry"), self._var("at"), self._var("own")
         same = compare(BinaryOp.EQ, Load(slot, (last,)), parent)
         more = Select(compare(BinaryOp.LT, last, stmt.count), same, _FALSE)
         repeated = compare(BinaryOp.EQ, Load(crd, (last,)), Load(crd, (_before(last),)))
         repeats = Select(compare(BinaryOp.GT, last, first), repeated, _FALSE)
-        again = compare(BinaryOp.EQ, Load(crd, (entry,)), at)
-        wanted = compare(
-            BinaryOp.OR,
-            compare(BinaryOp.EQ, free, int_(0)),
-            compare(BinaryOp.EQ, Load(crd, (entry,)), at),
-        )
-        owned = Select(compare(BinaryOp.LT, entry, last), wanted, _FALSE)
-        take: tuple[Stmt, ...] = (
-            Assign(at, Load(crd, (entry,))),
-            While(
-                Select(compare(BinaryOp.LT, entry, last), again, _FALSE),
-                (Store(slot, (entry,), own), Assign(entry, plus(entry, int_(1)))),
-            ),
-        )
-        fill: tuple[Stmt, ...] = (
-            If(owned, take, (Assign(free, plus(free, int_(-1))),)),
-            Store(target, (own,), as_dtype(at, target.dtype)),
-            Assign(at, plus(at, int_(1))),
-        )
         begin = times(parent, int_(size))
         code, _ = FULL[LevelKind.STRUCTURED]
         each: tuple[Stmt, ...] = (
@@ -156,9 +136,7 @@ class _Assembly(LevelAssembly):
                 ),
             ),
             If(compare(BinaryOp.LT, free, int_(0)), (Assign(self._status, int_(code)),)),
-            Let(entry, first, mutable=True),
-            Let(at, int_(0), mutable=True),
-            For(own, begin, plus(begin, int_(size)), fill),
+            *self._filled_block(number, target, begin, size, (first, last, free)),
             Assign(first, last),
         )
         return [

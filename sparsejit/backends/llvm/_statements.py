@@ -6,7 +6,7 @@ owns is known in stack slots, so that it can be freed where the function fails.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from sparsejit.backends.llvm._arrays import Array, Layout, element_size
@@ -33,7 +33,14 @@ from sparsejit.backends.llvm._tiles import Tile
 from sparsejit.backends.llvm._types import in_register
 from sparsejit.backends.llvm._vector_sums import find_sums, write_sums
 from sparsejit.errors import UnsupportedError
-from sparsejit.ir.device_statements import DenseMatrix, Launch, LibraryCall, LibraryOp, ReadBack
+from sparsejit.ir.device_statements import (
+    DenseMatrix,
+    Launch,
+    LibraryCall,
+    LibraryOp,
+    ReadBack,
+    Require,
+)
 from sparsejit.ir.loops import (
     Alloc,
     Assemble,
@@ -171,8 +178,8 @@ class Statements:
                 raise AssertionError("the function was expanded")
             case LibraryCall():
                 self._library_call(stmt)
-            case Launch() | ReadBack():
-                raise AssertionError("the function is in host form")
+            case Launch() | ReadBack() | Require():
+                raise AssertionError("the function was made for no device")
             case _:
                 assert_never(stmt)
 
@@ -278,7 +285,7 @@ class Statements:
         for extent in extents:
             count = self._b.mul(count, extent)
         flat = Array(Memref(memref.name, memref.dtype, 1), Layout.CONTIGUOUS, pointer, (count,))
-        self._counted(count, lambda at: self._put(flat, at, value))
+        loop(self._b, integer(0), count, lambda at: self._put(flat, at, value))
 
     def _in_slots(self, array: Array) -> Array:
         """Return the array as it is, or in stack slots where it will grow."""
@@ -370,9 +377,6 @@ class Statements:
         self._b.call(sort_prefix(self._functions), operands)
 
     # ------------------------------------------------------------ control
-
-    def _counted(self, count: Value, body: Callable[[Value], None]) -> None:
-        loop(self._b, integer(0), count, body)
 
     def _for(self, stmt: For) -> None:
         if self._tile is not None and stmt.var.name in self._tile[0].leaves:

@@ -19,6 +19,7 @@ from sparsejit.backends.numba_cuda._expressions import KernelExpressions
 from sparsejit.backends.numba_cuda._lowered import Lowered
 from sparsejit.backends.numba_cuda._turns import Counter, InTurns, in_turns
 from sparsejit.backends.python_source import SourceWriter
+from sparsejit.ir.device_statements import Require
 from sparsejit.ir.fold import identity_const
 from sparsejit.ir.loop_walk import map_body
 from sparsejit.ir.loops import Assign, For, If, Let, Lit, Memref, Stmt, Store, Var, While
@@ -60,7 +61,7 @@ class LaneWriter(SourceWriter):
     def plain_store(self, stmt: Store) -> None:
         """Write a store of this lane's own."""
 
-    def control(self, stmt: For | While | If) -> None:
+    def control(self, stmt: For | While | If | Require) -> None:
         """Write a loop or a branch; in a warp, lanes share parallel loops."""
         match stmt:
             case For(parallel=True, reductions=()) if self._is_warp:

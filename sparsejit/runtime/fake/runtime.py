@@ -261,8 +261,8 @@ class FakeRuntime:
         self.injection.enter("sort_order")
         views = [self.memory.view(key) for key in keys]
         target = self.memory.view(order)
-        if any(view.size < count for view in (target, *views)):
-            raise MisuseError(f"sort of {count} entries by shorter keys")
+        if not keys or any(view.size < count for view in (target, *views)):
+            raise MisuseError(f"sort of {count} entries by shorter keys, or by none")
         reads = tuple(region for key in keys for region in self.memory.region(key))
 
         def run() -> None:
