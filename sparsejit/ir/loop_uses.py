@@ -18,13 +18,24 @@ from sparsejit.ir.loops import (
     LoopFunc,
     Memref,
     Search,
+    Select,
     Sort,
     Stmt,
     Var,
     View,
 )
 
-__all__ = ["assigned", "is_pure", "loaded", "read", "rooted", "roots", "used", "variables"]
+__all__ = [
+    "assigned",
+    "is_pure",
+    "loaded",
+    "loads_always",
+    "read",
+    "rooted",
+    "roots",
+    "used",
+    "variables",
+]
 
 
 def variables(expr: Expr) -> dict[str, Var]:
@@ -52,6 +63,11 @@ def loaded(expr: Expr) -> dict[str, Memref]:
 def is_pure(expr: Expr) -> bool:
     """Whether an expression reads no memory: the host knows its value."""
     return not loaded(expr)
+
+
+def loads_always(expr: Expr) -> bool:
+    """Whether every load in an expression happens, whatever the values are."""
+    return not any(isinstance(part, Select | Search) for part in all_expressions(expr))
 
 
 def used(body: Iterable[Stmt]) -> dict[str, Var]:

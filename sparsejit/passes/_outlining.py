@@ -13,9 +13,8 @@ from typing import assert_never
 
 from sparsejit.ir.device_statements import Launch, LibraryCall, ReadBack, Require, Schedule
 from sparsejit.ir.fold import identity_const
-from sparsejit.ir.loop_uses import assigned, is_pure, read, rooted, used, variables
+from sparsejit.ir.loop_uses import assigned, is_pure, loads_always, read, rooted, used, variables
 from sparsejit.ir.loop_walk import (
-    all_expressions,
     all_statements,
     expr_dtype,
     map_expr,
@@ -39,8 +38,6 @@ from sparsejit.ir.loops import (
     Push,
     Resize,
     Scan,
-    Search,
-    Select,
     Sort,
     SortPrefix,
     Stmt,
@@ -336,7 +333,7 @@ class _Block:
             for name, var in (_lets(group) | changed).items()
             if name in live or name in outside
         }
-        if all(isinstance(stmt, Let | Assign) and _is_simple(stmt.value) for stmt in group):
+        if all(isinstance(stmt, Let | Assign) and loads_always(stmt.value) for stmt in group):
             self._read_back(group, exports)
         elif exports or not all(isinstance(stmt, Let | Assign) for stmt in group):
             self._one_kernel(tuple(group), exports)
@@ -426,8 +423,3 @@ def _changed(group: Sequence[Stmt]) -> dict[str, Var]:
     """The variables from before the group that it assigns."""
     own = {stmt.var.name for stmt in all_statements(group) if isinstance(stmt, Let)}
     return {name: var for name, var in assigned(group).items() if name not in own}
-
-
-def _is_simple(expr: Expr) -> bool:
-    """Whether every load in ``expr`` happens, whatever the values are."""
-    return not any(isinstance(part, Select | Search) for part in all_expressions(expr))
