@@ -130,12 +130,12 @@ def wait() -> None:
 
 def transfers(rounds: int, end: float) -> Iterator[Row]:
     """Yield, for each strategy, the bytes a second at which a kernel gets to see host memory."""
-    sizes = (1, 1, 1) if IS_FAKE else (1, 16, 256)
+    sizes = (1 / 256,) * 3 if IS_FAKE else (1, 16, 256)
     for strategy in STRATEGIES:
         total = sj.sparse_jit(lambda x: x.sum(), target="cuda", transfer=strategy)
         speeds = []
         for megabytes in sizes:
-            x = np.ones(megabytes * 2**20 // 8)
+            x = np.ones(int(megabytes * 2**20) // 8)
             if time.monotonic() > end - 60:
                 speeds.append("no time left")
                 continue
@@ -191,7 +191,7 @@ def skewed(rows: int, columns: int, stored: int, seed: int) -> Any:
 
 
 def contests() -> Iterator[Contest]:
-    size = 200 if IS_FAKE else 200_000
+    size = 24 if IS_FAKE else 200_000
     for name, make in (("uniform", uniform), ("skewed", skewed)):
         A = on_device(make(size, size, 20 * size, 1))
         B = on_device(make(size, size, 20 * size, 2))
@@ -206,6 +206,8 @@ def contests() -> Iterator[Contest]:
         }
         if name == "uniform":
             ours["SpGEMM"] = jit(lambda A, B: A @ B, A, B)
+            ours["SpGEMM, generated"] = jit(lambda A, B: A @ B, A, B, library="never")
+            ours["to columns"] = jit(lambda A: A.astype(A.dtype), A, output=sj.CSC)
         for what, run in ours.items():
             yield Contest(f"{what} ({name})", {"sparsejit": run, **others(what, A, B, x, X)})
         generated = jit(lambda A, x: A @ x, A, x, library="never")
@@ -214,8 +216,10 @@ def contests() -> Iterator[Contest]:
         )
 
 
-def jit(function: Callable[..., Any], *operands: Any, library: str = "auto") -> Run:
-    compiled = sj.sparse_jit(function, target="cuda", library=library)
+def jit(
+    function: Callable[..., Any], *operands: Any, library: str = "auto", output: Any = None
+) -> Run:
+    compiled = sj.sparse_jit(function, target="cuda", library=library, output=output)
     return lambda: compiled(*operands)
 
 
@@ -233,6 +237,8 @@ def others(what: str, A: Any, B: Any, x: Any, X: Any) -> dict[str, Run]:
             found["CuPy"] = lambda: A + B
         case "SpGEMM":
             found["CuPy"] = lambda: A @ B
+        case "to columns":
+            found["CuPy"] = A.tocsc
         case "row maxima":
             found["CuPy"] = lambda: A.max(axis=1)
         case _:
