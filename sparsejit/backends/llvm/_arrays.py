@@ -13,9 +13,9 @@ from enum import Enum
 
 from sparsejit.backends.llvm._text import Builder, Value, integer
 from sparsejit.backends.llvm._types import alignment, in_memory
-from sparsejit.ir.loops import Memref
+from sparsejit.ir.loops import Memref, View
 
-__all__ = ["Array", "Layout", "address", "element_size"]
+__all__ = ["Array", "Layout", "address", "element_size", "view_of"]
 
 
 class Layout(Enum):
@@ -91,3 +91,22 @@ def address(b: Builder, array: Array, indices: Sequence[Value]) -> Value:
     for axis, index in enumerate(outer):
         data = b.offset(data, b.mul(index, array.stride(b, axis)))
     return data if array.layout is Layout.STRIDED else b.offset(data, indices[-1], element)
+
+
+def view_of(
+    b: Builder, source: Array, stmt: View, offsets: Sequence[Value], sizes: Sequence[Value]
+) -> Array:
+    """Return the part of an array that a view shows."""
+    pointer = source.data(b)
+    extents: list[Value] = []
+    strides: list[Value] = []
+    for axis in range(stmt.source.rank):
+        stride = source.stride(b, axis)
+        pointer = b.offset(pointer, b.mul(offsets[axis], stride))
+        if axis not in stmt.dropped:
+            extents.append(sizes[axis])
+            strides.append(b.mul(stride, stmt.strides[axis]))
+    last = stmt.source.rank - 1
+    keeps_unit = last >= 0 and last not in stmt.dropped and stmt.strides[last] == 1
+    layout = Layout.UNIT if keeps_unit and source.is_unit else Layout.STRIDED
+    return Array(stmt.memref, layout, pointer, tuple(extents), tuple(strides))

@@ -60,10 +60,10 @@ def _printed(func: LoopFunc, options: CodeOptions) -> Iterator[Fact]:
     for name, tile in tiles.items():
         rows = ", ".join(memref.name for memref, _ in tile.targets)
         yield Fact(FactKind.CODE, name, f"rows of {rows} stay in vector registers")
-    yield from () if "sums" in options.without else _sums(loops, frozenset(names), roots, options)
-    for loop in () if "streams" in options.without else loops:
-        if find_streams(loop):
-            streams = ", ".join(memref.name for memref in find_streams(loop))
+    yield from _sums(loops, frozenset(names), roots, options)
+    for loop in loops:
+        streams = ", ".join(memref.name for memref in find_streams(loop, options))
+        if streams:
             yield Fact(FactKind.CODE, loop.var.name, f"{streams} are prefetched for later rows")
     for loop in () if "prefetch" in options.without else loops:
         rows = ", ".join(sorted({gather.load.memref.name for gather in find_gathers(loop)}))

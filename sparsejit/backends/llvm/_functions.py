@@ -9,12 +9,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+from sparsejit.backends.llvm._control import first_place
 from sparsejit.backends.llvm._text import (
     Builder,
     Callee,
     Module,
     Value,
-    first_place,
     integer,
     lanes_of,
     scalar_of,

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from sparsejit.backends.llvm._arrays import Layout, element_size
 from sparsejit.backends.llvm._closure import SLOT, Captures, Closure
+from sparsejit.backends.llvm._control import first_place
 from sparsejit.backends.llvm._expressions import Expressions
 from sparsejit.backends.llvm._partial_sums import (
     add_copies,
@@ -27,7 +28,7 @@ from sparsejit.backends.llvm._partial_sums import (
     start_copies,
 )
 from sparsejit.backends.llvm._pool import COUNT, RUN
-from sparsejit.backends.llvm._text import Builder, Callee, Value, first_place, integer
+from sparsejit.backends.llvm._text import Builder, Callee, Value, integer
 from sparsejit.backends.llvm._types import in_register
 from sparsejit.backends.llvm._work import Work, work_of
 from sparsejit.ir.loop_walk import free_memrefs, free_vars

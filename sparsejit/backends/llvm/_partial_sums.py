@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from sparsejit.backends.llvm._arrays import Array, Layout, element_size
 from sparsejit.backends.llvm._closure import SLOT
+from sparsejit.backends.llvm._control import loop
 from sparsejit.backends.llvm._expressions import Expressions
-from sparsejit.backends.llvm._text import Builder, Value, integer, loop
+from sparsejit.backends.llvm._text import Builder, Value, integer
 from sparsejit.backends.llvm._types import in_register
 from sparsejit.ir.fold import identity_const
 from sparsejit.ir.loops import Memref, Var

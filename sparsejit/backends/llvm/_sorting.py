@@ -7,8 +7,9 @@ insertion too. What is in order already is left alone.
 
 from __future__ import annotations
 
+from sparsejit.backends.llvm._control import loop
 from sparsejit.backends.llvm._functions import Functions
-from sparsejit.backends.llvm._text import Builder, Callee, Value, integer, loop
+from sparsejit.backends.llvm._text import Builder, Callee, Value, integer
 
 __all__ = ["sort_prefix"]
 

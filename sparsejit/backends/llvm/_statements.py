@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
-from sparsejit.backends.llvm._arrays import Array, Layout, element_size
+from sparsejit.backends.llvm._arrays import Array, Layout, element_size, view_of
 from sparsejit.backends.llvm._blas import Product
 from sparsejit.backends.llvm._context import Context
+from sparsejit.backends.llvm._control import either, loop
 from sparsejit.backends.llvm._expressions import Expressions
 from sparsejit.backends.llvm._functions import Functions
 from sparsejit.backends.llvm._kept_rooms import KeptRooms
@@ -26,8 +27,8 @@ from sparsejit.backends.llvm._prefetch import (
     write_prefetches,
 )
 from sparsejit.backends.llvm._sorting import sort_prefix
-from sparsejit.backends.llvm._streams import prefetch_streams
-from sparsejit.backends.llvm._text import Builder, Value, either, integer, loop
+from sparsejit.backends.llvm._streams import find_streams, prefetch_streams
+from sparsejit.backends.llvm._text import Builder, Value, integer
 from sparsejit.backends.llvm._tile_printing import TilePrinter
 from sparsejit.backends.llvm._tiles import Tile
 from sparsejit.backends.llvm._types import in_register
@@ -308,22 +309,10 @@ class Statements:
         self._e.store(array, (Var(name, _INDEX),), value)
 
     def _view(self, stmt: View) -> None:
-        b = self._b
+        offsets = [self._e.value(offset) for offset in stmt.offsets]
+        sizes = [self._e.value(size) for size in stmt.sizes]
         source = self._e.arrays[stmt.source.name]
-        pointer = source.data(b)
-        extents: list[Value] = []
-        strides: list[Value] = []
-        for axis in range(stmt.source.rank):
-            stride = source.stride(b, axis)
-            pointer = b.offset(pointer, b.mul(self._e.value(stmt.offsets[axis]), stride))
-            if axis not in stmt.dropped:
-                extents.append(self._e.value(stmt.sizes[axis]))
-                strides.append(b.mul(stride, stmt.strides[axis]))
-        last = stmt.source.rank - 1
-        keeps_unit = last >= 0 and last not in stmt.dropped and stmt.strides[last] == 1
-        layout = Layout.UNIT if keeps_unit and source.is_unit else Layout.STRIDED
-        view = Array(stmt.memref, layout, pointer, tuple(extents), tuple(strides))
-        self._e.arrays[stmt.memref.name] = view
+        self._e.arrays[stmt.memref.name] = view_of(self._b, source, stmt, offsets, sizes)
 
     def _push(self, stmt: Push) -> None:
         b = self._b
@@ -398,13 +387,12 @@ class Statements:
 
     def _inner_for(self, stmt: For) -> None:
         """Write a loop on one thread: by vectors where it only adds up."""
-        if "sums" not in self._options.without:
-            units = (name for name, array in self._e.arrays.items() if array.is_unit)
-            found = find_sums(stmt, frozenset(units), self.context.roots, self._options)
-            if found is not None:
-                write_sums(self._e, stmt, found, self._options)
-                return
-        self.plain_for(stmt)
+        units = frozenset(name for name, array in self._e.arrays.items() if array.is_unit)
+        found = find_sums(stmt, units, self.context.roots, self._options)
+        if found is not None:
+            write_sums(self._e, stmt, found, self._options)
+        else:
+            self.plain_for(stmt)
 
     def plain_for(self, stmt: For) -> None:
         """Write a loop as it stands, on one thread."""
@@ -415,15 +403,13 @@ class Statements:
             strip = AheadOfStrip(self._tile[1].base, self._tile[1].width, lower, upper)
         found = () if "prefetch" in self._options.without else find_gathers(stmt)
         gathers, condition = worth_it(self._e, found, strip)
-        has_streams = "streams" not in self._options.without
-        if has_streams:
-            prefetch_streams(self._e, stmt, lower, is_inside=False)
+        streams = find_streams(stmt, self._options)
+        prefetch_streams(self._e, stmt, streams, lower, is_inside=False)
 
         def write(ahead: tuple[Gather, ...], properties: tuple[str, ...]) -> None:
             def body(at: Value) -> None:
                 write_prefetches(self._e, ahead, at, strip)
-                if has_streams:
-                    prefetch_streams(self._e, stmt, at, is_inside=True)
+                prefetch_streams(self._e, stmt, streams, at, is_inside=True)
                 self._e.values[stmt.var.name] = at
                 self.block(stmt.body)
 

@@ -8,8 +8,11 @@ prefetching stops at the end of a page, and there are as many streams as arrays.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sparsejit.backends.llvm._arrays import element_size
 from sparsejit.backends.llvm._expressions import Expressions
+from sparsejit.backends.llvm._options import CodeOptions
 from sparsejit.backends.llvm._text import Value, integer
 from sparsejit.backends.llvm._work import segment_of
 from sparsejit.ir.loop_walk import all_expressions, all_statements, expressions, memrefs_written
@@ -24,9 +27,9 @@ _LINES = 3
 """How many lines at once where there are no prefetches inside of the loop."""
 
 
-def find_streams(loop: For) -> tuple[Memref, ...]:
+def find_streams(loop: For, options: CodeOptions) -> tuple[Memref, ...]:
     """Return the arrays that a loop over stored entries only reads, entry by entry."""
-    if segment_of(loop) is None:
+    if "streams" in options.without or segment_of(loop) is None:
         return ()
     inside = list(all_statements(loop.body))
     written = {memref.name for stmt in inside for memref in memrefs_written(stmt)}
@@ -40,7 +43,9 @@ def find_streams(loop: For) -> tuple[Memref, ...]:
     return tuple(memref for memref in found if memref.name not in written)
 
 
-def prefetch_streams(e: Expressions, loop: For, at: Value, *, is_inside: bool) -> None:
+def prefetch_streams(
+    e: Expressions, loop: For, streams: Sequence[Memref], at: Value, *, is_inside: bool
+) -> None:
     """Write the prefetches of the passes from ``at`` on.
 
     ``is_inside`` says that this is written inside of the loop, where one line will do.
@@ -48,7 +53,7 @@ def prefetch_streams(e: Expressions, loop: For, at: Value, *, is_inside: bool) -
     has_loops = any(isinstance(stmt, For | While) for stmt in loop.body)
     if is_inside != has_loops:
         return
-    for memref in find_streams(loop):
+    for memref in streams:
         array = e.arrays[memref.name]
         if array.is_unit:
             place = e.builder.offset(array.data(e.builder), e.builder.mul(at, element_size(memref)))

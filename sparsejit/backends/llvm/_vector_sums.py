@@ -61,7 +61,7 @@ def find_sums(
 
     ``units`` are as in ``Passes``; ``roots`` name the array whose memory a view shows.
     """
-    if not _stores_apart(loop, roots):
+    if "sums" in options.without or not _stores_apart(loop, roots):
         return None
     without = _found(loop, Passes(loop.var.name, units), options)
     if without is not None:
@@ -152,7 +152,7 @@ class _Sums:
         self._lanes = min(lanes, _GATHERED) if found.gathers else lanes
         self._count = 1 if found.gathers else _SIDE_BY_SIDE
         self._slots: dict[str, list[Value]] = {}
-        streams = () if "streams" in options.without else find_streams(loop)
+        streams = find_streams(loop, options)
         self._streams = [memref for memref in streams if e.arrays[memref.name].is_unit]
 
     def write(self) -> None:

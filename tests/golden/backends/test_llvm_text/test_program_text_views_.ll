@@ -12,24 +12,24 @@ slots:
   store ptr null, ptr %v89, align 8
   br label %body
 body:
-  %v2 = mul nsw i64 %p2, 8
-  %v3 = add i64 %p1, 1
-  %v4 = sdiv i64 %v3, 2
-  %v5 = srem i64 %v3, 2
-  %v6 = xor i64 %v5, 2
-  %v7 = icmp slt i64 %v6, 0
-  %v8 = icmp ne i64 %v5, 0
-  %v9 = and i1 %v8, %v7
-  %v10 = select i1 %v9, i64 1, i64 0
-  %v11 = sub i64 %v4, %v10
-  %v12 = sub i64 0, %v3
-  %v13 = mul nsw i64 %v2, 2
+  %v2 = add i64 %p1, 1
+  %v3 = sdiv i64 %v2, 2
+  %v4 = srem i64 %v2, 2
+  %v5 = xor i64 %v4, 2
+  %v6 = icmp slt i64 %v5, 0
+  %v7 = icmp ne i64 %v4, 0
+  %v8 = and i1 %v7, %v6
+  %v9 = select i1 %v8, i64 1, i64 0
+  %v10 = sub i64 %v3, %v9
+  %v11 = sub i64 0, %v2
+  %v12 = mul nsw i64 %p2, 8
+  %v13 = mul nsw i64 %v12, 2
   %v14 = getelementptr inbounds i8, ptr %p0, i64 8
-  %v15 = mul nsw i64 %p2, 8
-  %v16 = add i64 %p1, -1
-  %v17 = mul nsw i64 %v16, %v15
+  %v15 = add i64 %p1, -1
+  %v16 = mul nsw i64 %p2, 8
+  %v17 = mul nsw i64 %v15, %v16
   %v18 = getelementptr inbounds i8, ptr %p0, i64 %v17
-  %v19 = mul nsw i64 %v15, -1
+  %v19 = mul nsw i64 %v16, -1
   %v20 = getelementptr inbounds i8, ptr %v18, i64 32
   %v21 = mul nsw i64 %p2, 8
   %v22 = mul nsw i64 2, %v21
