@@ -20,6 +20,7 @@ from sparsejit.trace._elementwise import elementwise
 from sparsejit.trace._indexed import Index, Indexed, IndexedTerm
 from sparsejit.trace._locations import caller
 from sparsejit.trace._pointwise import Pointwise, substituted, variables_of
+from sparsejit.trace._refusals import GATHER
 from sparsejit.trace._symbolic import as_extent
 from sparsejit.trace._views import Picked, View, element, pick
 
@@ -155,8 +156,7 @@ def basic_view(trace: Trace, array: Array, key: tuple[Any, ...]) -> View:
         else:
             raise UnsupportedError(
                 f"indexing with {_kind_of(item)} is not built",
-                hint="use slices, integers, None and ..., or index notation; to gather, multiply "
-                "by a sparse matrix with a one in each row, at the place to take",
+                hint=f"use slices, integers, None and ..., or index notation; to gather, {GATHER}",
                 location=caller(),
                 reasons=("which elements are meant is known only at run time",),
             )

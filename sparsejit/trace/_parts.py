@@ -19,6 +19,7 @@ from sparsejit.trace._locations import caller
 from sparsejit.trace._operands import as_array, broadcast
 from sparsejit.trace._rearranged import along, array_of, static
 from sparsejit.trace._reductions import checked_axes
+from sparsejit.trace._refusals import GATHER
 from sparsejit.trace._reshaped import ravel, reshape
 from sparsejit.trace._symbolic import symbolic
 
@@ -41,7 +42,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     if out is not None or mode != "raise" or found is None or found.dtype.kind not in "iu":
         raise UnsupportedError(
             "take at places known only at run time is not built",
-            hint="multiply by a sparse matrix with a one in each row, at the place to take",
+            hint=GATHER,
             location=caller(),
             reasons=("a value as an index is not built",),
         )
@@ -51,7 +52,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     if found.ndim > 1 or len(runs) > _MOST_PARTS:
         raise UnsupportedError(
             f"take at {found.size} places in {found.ndim} dimensions is not built",
-            hint="multiply by a sparse matrix with a one in each row, at the place to take",
+            hint=GATHER,
             location=caller(),
             reasons=(f"places are taken slice by slice, at most {_MOST_PARTS} of them",),
         )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sparsejit.errors import UnsupportedError
 from sparsejit.trace._locations import caller
 
-__all__ = ["ATTRIBUTES", "refused"]
+__all__ = ["ATTRIBUTES", "GATHER", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,11 @@ _SOLVE = (
     "iterate with sj.while_loop (conjugate gradients), or call scipy.sparse.linalg outside of "
     "the traced function"
 )
-_GATHER = "multiply by a sparse matrix with a one in each row, at the place to take"
+GATHER = (
+    "multiply by a sparse matrix with a one in each row, at the place to take: P @ x with "
+    "P = sp.csr_array((np.ones(k), rows, np.arange(k + 1)), (k, n)), made outside and passed in"
+)
+"""How to take rows at places that are known only at run time."""
 _LOOP = "write the recurrence with sj.fori_loop"
 _CONVOLVE = "use index notation, as in y[i] = x[i + j] * w[j]"
 _FIXED = "return a new tensor, as with sj.select or np.where"
@@ -57,7 +61,7 @@ _ROWS: dict[tuple[str, str], str] = {
     (_SPECIAL, "write it out, as 1 / (1 + np.exp(-x)), or use sj.unary with a function of math"): (
         "expit logit log_expit erf erfc erfinv gamma gammaln xlogy xlog1py entr rel_entr kl_div"
     ),
-    (_INDEX, _GATHER): "take_along_axis choose bincount put put_along_axis ix_",
+    (_INDEX, GATHER): "take_along_axis choose bincount put put_along_axis ix_",
     ("it searches among points", _OUTSIDE): "interp",
     ("it is a sum over shifted elements", _CONVOLVE): "convolve correlate gradient",
     (_SCALAR, "compose it from other functions"): (
@@ -86,7 +90,7 @@ _ROWS: dict[tuple[str, str], str] = {
     ("a fold by a function that is not associative has one order only", _LOOP): (
         "subtract.reduce divide.reduce true_divide.reduce power.reduce hypot.reduce gcd.reduce"
     ),
-    ("it updates elements at places known only at run time", _GATHER): "add.at subtract.at",
+    ("it updates elements at places known only at run time", GATHER): "add.at subtract.at",
     (
         "what it leaves out would be whatever the memory held",
         "use np.where(mask, result, otherwise), or give out=",

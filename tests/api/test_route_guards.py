@@ -125,30 +125,22 @@ def test_how_many_routes_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("kind", ["csr", "coo", "bsr", "dia"])
 def test_a_shape_alone_that_changes(kind: str) -> None:
-    f, A, x = Counted(product), matrix(4, 4, kind), np.arange(4.0)
-    f.settle(A, x)
-    rows, columns = (4, 6) if kind != "dia" else (6, 4)
-    B = A.copy()
-    B.resize((rows, columns))
-    A._shape = B.shape
-    if kind == "csr":
-        A.indptr = B.indptr
-    wide = np.arange(float(columns))
-    try:
-        found = f(A, wide)
-    except (ValueError, TypeError):
-        return
-    np.testing.assert_array_equal(found, A.toarray() @ wide)
+    f, A = Counted(lambda A: A * 2.0), matrix(4, 4, kind)
+    f.settle(A)
+    A._shape = (4, 6) if kind != "dia" else (6, 4)
+    found = f(A)
+    assert found.shape == A.shape
+    np.testing.assert_array_equal(found.toarray(), 2 * A.toarray())
 
 
 def test_a_flag_alone_that_changes() -> None:
-    f, x = Counted(product), np.arange(1.0, 5)
+    f, other = Counted(lambda A, B: A + B), sp.csr_array(np.ones((2, 4)))
     A = sp.csr_array((np.arange(1.0, 4), np.array([0, 1, 3]), np.array([0, 2, 3])), (2, 4))
     assert A.has_sorted_indices
-    f.settle(A, x)
+    f.settle(A, other)
     A.indices[:2] = [3, 0]
     A.has_sorted_indices = False
-    np.testing.assert_array_equal(f(A, x), A.toarray() @ x)
+    np.testing.assert_array_equal(f(A, other).toarray(), A.toarray() + 1)
     B = sp.coo_array((np.arange(1.0, 4), ([0, 0, 1], [0, 1, 3])), (2, 4))
     B.sum_duplicates()
     g = Counted(lambda B: sj.where_stored(B, 1.0))
