@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from sparsejit.affine import AffineExpr, dims_of
+from sparsejit.affine import AffineExpr, Constant, Dim, dims_of
 from sparsejit.ir import loops
 from sparsejit.ir.loop_writing import Names
 from sparsejit.ir.ops import BinaryOp
@@ -124,6 +124,15 @@ class Kernel:
     def is_resolved(self, operand: int, cursor: Cursor) -> bool:
         """Whether all levels of ``operand`` are resolved: it stores an entry here."""
         return cursor.level == len(self.space.inputs[operand].levels)
+
+    def is_inside(self, operand: int, cursor: Cursor) -> bool:
+        """Whether the next level has all coordinates of a loop: none is outside of its extent."""
+        level = self.space.inputs[operand].levels[cursor.level]
+        if not isinstance(level.expr, Dim) or level.is_diagonal:
+            return False
+        loop = self.space.loops[level.expr.index]
+        plain = loop.lower == Constant(0) and loop.block is None and loop.diagonal is None
+        return plain and loop.extent == level.size
 
     def value_slot(self, operand: int, cursor: Cursor) -> loops.Expr:
         """Return where the value at a resolved ``cursor`` is: batches have equally many slots."""

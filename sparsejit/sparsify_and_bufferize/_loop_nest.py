@@ -205,20 +205,11 @@ class LoopNest:
             missed = self._settle(state.without(frozenset({operand})), then)
             if not found and not missed:
                 return ()
-            is_inside = self._is_inside(operand, cursor)
+            is_inside = kernel.is_inside(operand, cursor)
             bind = loops.Let(position, level.locate(cursor, coordinate, is_inside=is_inside))
             exists = ix.compare(BinaryOp.GE, position, ix.index(0))
             return (bind, loops.If(exists, found, missed))
         return then(state)
-
-    def _is_inside(self, operand: int, cursor: Cursor) -> bool:
-        """Whether a level has all coordinates of a loop, so that none is outside of its extent."""
-        level = self._kernel.space.inputs[operand].levels[cursor.level]
-        if not isinstance(level.expr, Dim) or level.is_diagonal:
-            return False
-        loop = self._kernel.space.loops[level.expr.index]
-        plain = loop.lower == Constant(0) and loop.block is None and loop.diagonal is None
-        return plain and loop.extent == level.size
 
     def _step_into(
         self,

@@ -16,18 +16,11 @@ from sparsejit.backends.llvm._control import either, loop
 from sparsejit.backends.llvm._expressions import Expressions
 from sparsejit.backends.llvm._functions import Functions
 from sparsejit.backends.llvm._kept_rooms import KeptRooms
-from sparsejit.backends.llvm._loop_notes import ONE_BY_ONE, are_long, loop_properties
 from sparsejit.backends.llvm._outline import write_parallel
 from sparsejit.backends.llvm._parallel import ParallelLoops
-from sparsejit.backends.llvm._prefetch import (
-    AheadOfStrip,
-    Gather,
-    find_gathers,
-    worth_it,
-    write_prefetches,
-)
+from sparsejit.backends.llvm._plain_loops import write_loop
+from sparsejit.backends.llvm._prefetch import AheadOfStrip
 from sparsejit.backends.llvm._sorting import sort_prefix
-from sparsejit.backends.llvm._streams import find_streams, prefetch_streams
 from sparsejit.backends.llvm._text import Builder, Value, integer
 from sparsejit.backends.llvm._tile_printing import TilePrinter
 from sparsejit.backends.llvm._tiles import Tile
@@ -401,28 +394,8 @@ class Statements:
         strip = None
         if self._tile is not None:
             strip = AheadOfStrip(self._tile[1].base, self._tile[1].width, lower, upper)
-        found = () if "prefetch" in self._options.without else find_gathers(stmt)
-        gathers, condition = worth_it(self._e, found, strip)
-        streams = find_streams(stmt, self._options)
-        prefetch_streams(self._e, stmt, streams, lower, is_inside=False)
-
-        def write(ahead: tuple[Gather, ...], properties: tuple[str, ...]) -> None:
-            def body(at: Value) -> None:
-                write_prefetches(self._e, ahead, at, strip)
-                prefetch_streams(self._e, stmt, streams, at, is_inside=True)
-                self._e.values[stmt.var.name] = at
-                self.block(stmt.body)
-
-            loop(self._b, lower, upper, body, properties)
-
-        long, usual = are_long(stmt), loop_properties(stmt)
-        if condition is not None:
-            either(self._b, condition, lambda: write(gathers, usual), lambda: write((), usual))
-        elif long is None:
-            write(gathers, usual)
-        else:
-            many = self._e.value(long)
-            either(self._b, many, lambda: write(gathers, usual), lambda: write((), ONE_BY_ONE))
+        bounds = lower, upper
+        write_loop(self._e, stmt, bounds, strip, self._options, lambda: self.block(stmt.body))
 
     def _while(self, stmt: While) -> None:
         b = self._b

@@ -1,0 +1,58 @@
+"""One loop on one thread, as it stands: prefetches, and what LLVM is told about it.
+
+Where it takes a look at the arrays to know what is best, the loop is written twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sparsejit.backends.llvm._control import either, loop
+from sparsejit.backends.llvm._expressions import Expressions
+from sparsejit.backends.llvm._loop_notes import ONE_BY_ONE, are_long, loop_properties
+from sparsejit.backends.llvm._options import CodeOptions
+from sparsejit.backends.llvm._prefetch import (
+    AheadOfStrip,
+    Gather,
+    find_gathers,
+    worth_it,
+    write_prefetches,
+)
+from sparsejit.backends.llvm._streams import find_streams, prefetch_streams
+from sparsejit.backends.llvm._text import Value
+from sparsejit.ir.loops import For
+
+__all__ = ["write_loop"]
+
+
+def write_loop(
+    e: Expressions,
+    stmt: For,
+    bounds: tuple[Value, Value],
+    strip: AheadOfStrip | None,
+    options: CodeOptions,
+    print_body: Callable[[], None],
+) -> None:
+    """Write a loop; ``strip`` is the part of a row that registers have meanwhile, if any."""
+    found = () if "prefetch" in options.without else find_gathers(stmt)
+    gathers, condition = worth_it(e, found, strip)
+    streams = find_streams(stmt, options)
+    prefetch_streams(e, stmt, streams, bounds[0], is_inside=False)
+
+    def write(ahead: tuple[Gather, ...], properties: tuple[str, ...]) -> None:
+        def body(at: Value) -> None:
+            write_prefetches(e, ahead, at, strip)
+            prefetch_streams(e, stmt, streams, at, is_inside=True)
+            e.values[stmt.var.name] = at
+            print_body()
+
+        loop(e.builder, *bounds, body, properties)
+
+    usual = other = loop_properties(stmt)
+    long = are_long(stmt)
+    if condition is None and long is not None:
+        condition, other = e.value(long), ONE_BY_ONE
+    if condition is None:
+        write(gathers, usual)
+    else:
+        either(e.builder, condition, lambda: write(gathers, usual), lambda: write((), other))
