@@ -9,11 +9,11 @@ other operation of something stored is stored.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, assert_never
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.fold import constant, integer_limits, numpy_dtype, numpy_unary
 from sparsejit.ir.ops import BinaryOp, UnaryOp
 from sparsejit.ir.scalar import (

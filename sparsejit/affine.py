@@ -10,8 +10,9 @@ written alike compare equal.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import assert_never
+
+from sparsejit._dataclasses import dataclass
 
 __all__ = [
     "Add",

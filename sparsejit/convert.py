@@ -9,7 +9,7 @@ Where its loops would sort entries, and those over other formats would not, it g
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from math import prod
@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import Dim, dims_of
 from sparsejit.backends import BACKENDS, Kernel
 from sparsejit.errors import UnsupportedError

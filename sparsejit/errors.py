@@ -7,8 +7,9 @@ Wrong *values* handed in by a caller (damaged operands and files, a wrong option
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import PurePath
+
+from sparsejit._dataclasses import dataclass
 
 __all__ = [
     "AxisError",

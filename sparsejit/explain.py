@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import expr_text
 from sparsejit.ir.facts import Fact, FactKind
 from sparsejit.ir.printing import const_text, loop_names, print_op, print_scalar, type_text

@@ -7,9 +7,10 @@ In: a traced ``TensorFunc``. Out: a ``LoopFunc`` for a backend. What runs is dat
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import fields, replace
 from functools import partial
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.contraction_order import ContractionOrder
 from sparsejit.ir.loop_printing import print_loops
 from sparsejit.ir.loops import LoopFunc
@@ -93,6 +94,16 @@ class Pipeline:
         """
         return self.lower(self.prepare(func, observe), observe)
 
+    @property
+    def described(self) -> str:
+        """All that decides what the loops of a prepared function are, beside the function."""
+        passes = ((name, *_keywords(loop_pass)) for name, loop_pass in self._all_loop_passes())
+        options = (
+            (field.name, getattr(self.stage_options, field.name))
+            for field in fields(self.stage_options)
+        )
+        return repr((*passes, *((name, _ordered(value)) for name, value in options)))
+
     def with_index_width(self, width: int) -> Pipeline:
         """Return the pipeline that gives results positions and coordinates of this width."""
         options = replace(self.stage_options, index_width=32 if width == 32 else 64)
@@ -110,6 +121,16 @@ class Pipeline:
         options = replace(self.stage_options, full_batches=full)
         outline = None if self.outline is None else partial(self.outline, rows=rows)
         return replace(self, stage_options=options, outline=outline)
+
+
+def _keywords(loop_pass: LoopPass) -> tuple[tuple[str, object], ...]:
+    """Return what a pass was chosen with."""
+    return tuple(loop_pass.keywords.items()) if isinstance(loop_pass, partial) else ()
+
+
+def _ordered(value: object) -> object:
+    """Return a value whose text is the same in every process: that of a set is not."""
+    return sorted(value) if isinstance(value, frozenset) else value
 
 
 def default_pipeline(

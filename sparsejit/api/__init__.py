@@ -8,8 +8,7 @@ a call needs in order: ``_signature``, ``_flatten``, ``_captures``, ``_cache_key
 from sparsejit.api._decorator import sparse_jit as sparse_jit
 from sparsejit.api._function import CacheInfo as CacheInfo
 from sparsejit.api._function import CompiledFunction as CompiledFunction
-from sparsejit.api._lowered import Lowered as Lowered
 from sparsejit.api._options import Transfer as Transfer
 from sparsejit.api._plan import Plan as Plan
 
-__all__ = ["CacheInfo", "CompiledFunction", "Lowered", "Plan", "Transfer", "sparse_jit"]
+__all__ = ["CacheInfo", "CompiledFunction", "Plan", "Transfer", "sparse_jit"]

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import dis
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from types import CodeType
+
+from sparsejit._dataclasses import dataclass
 
 __all__ = ["Access", "Root", "accesses"]
 

@@ -8,11 +8,11 @@ is not behind the first assignment to the other may be copied, as NumPy would ha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.errors import TensorTypeError, UnsupportedError
 from sparsejit.ir.tensor import (
     ExtractSlice,

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sparsejit.api._lowered import Lowered
 from sparsejit.api._plan import Plan
 
 if TYPE_CHECKING:
     from sparsejit.api._function import CacheInfo, CompiledFunction
+    from sparsejit.api._lowered import Lowered
 
 __all__ = ["BoundMethod"]
 

@@ -10,10 +10,10 @@ import gc
 import sys
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.api._cache_key import argument_spec, operand_token
 from sparsejit.api._captures import Captures
 from sparsejit.api._checks import check_output_positions, refuse_device_operands

@@ -12,11 +12,11 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.api._accesses import Root, accesses
 from sparsejit.api._flatten import Operands, is_array, is_scalar
 from sparsejit.api._static import Identity, is_static, static_token

@@ -6,8 +6,8 @@ In: a trace, or the numbers of a call. Out: nothing, or the error that NumPy or 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.api._options import JitOptions
 from sparsejit.errors import UnsupportedError
 from sparsejit.ir.fold import integer_limits

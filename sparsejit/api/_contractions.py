@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.contraction import chains_of
 from sparsejit.ir.contraction_cost import Estimates
 from sparsejit.ir.contraction_order import ContractionOrder, contraction_variant, variant_cost

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from sparsejit.backends import KernelSource
+from sparsejit._dataclasses import dataclass
+from sparsejit.backends import KernelSource, OnDevice
 from sparsejit.backends.cusparse import library_codes
 from sparsejit.backends.numba_cuda import kernel_codes
 from sparsejit.errors import DeviceError, UnsupportedError
@@ -29,13 +30,12 @@ from sparsejit.runtime.execute import execute
 from sparsejit.runtime.opening import Device, open_device
 from sparsejit.runtime.plan import LaunchPlan, Strategy
 from sparsejit.runtime.planning import plan_launch, plan_upload
-from sparsejit.runtime.residents import FixedArrays
+from sparsejit.runtime.residents import FIXED
 from sparsejit.runtime.run_state import DescribeArrays
 from sparsejit.runtime.transfer import root_memory
 from sparsejit.runtime.transfer_steps import CopyIn, Home, Layout, Placement
 
 __all__ = [
-    "FIXED",
     "CudaBackend",
     "CudaKernel",
     "Transferred",
@@ -48,9 +48,6 @@ LARGE_BYTES = 1 << 22
 
 MOST_AROUND = 8
 """How much larger than an array the allocation around it may be, to be registered for it."""
-
-FIXED = FixedArrays()
-"""The arrays that bound plans keep."""
 
 _Placements = tuple[Placement, ...]
 
@@ -84,7 +81,7 @@ def _source_text(func: LoopFunc) -> str:
     return "\n\n\n".join(["\n".join(lines), *texts] if lines else texts) + "\n"
 
 
-class CudaKernel:
+class CudaKernel(OnDevice):
     """A function on a device: a plan for each way that its arrays can lie, made when it is met."""
 
     def __init__(self, func: LoopFunc, backend: CudaBackend) -> None:
@@ -144,9 +141,10 @@ class CudaKernel:
             is_array = _home(argument) is Home.DEVICE
             return device.runtime.resident(argument) if is_array else argument
         if argument.ndim and FIXED.is_fixed(argument):
-            return FIXED.resident(
+            made = FIXED.resident(
                 argument, device.number, lambda: _uploaded(argument, self._strategy, device)
             )
+            return ResidentArray(made.array, made)
         return argument
 
     def planned(self, placements: _Placements, results: Home) -> LaunchPlan:

@@ -7,9 +7,9 @@ In: a program, the numbers of a call, what its operands store. Out: seconds on e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import Dim, evaluate
 from sparsejit.ir.tensor import For, Generic, TensorFunc, Value, While
 from sparsejit.ir.walk import all_ops

@@ -7,8 +7,8 @@ the extent symbols, or None where a dimension, a constant of the trace or a guar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr, Dim, evaluate
 from sparsejit.ir.tensor import TensorFunc
 

@@ -11,10 +11,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from textwrap import indent
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.api._bound_method import BoundMethod
 from sparsejit.api._call import (
     Call,
@@ -25,15 +25,12 @@ from sparsejit.api._call import (
     with_constants,
 )
 from sparsejit.api._captures import Captures, read_captures
-from sparsejit.api._cuda import FIXED, CudaKernel
 from sparsejit.api._estimates import Estimate, estimate
 from sparsejit.api._flatten import is_operand
-from sparsejit.api._lowered import Lowered, make_report
 from sparsejit.api._options import JitOptions
 from sparsejit.api._pipeline import pipeline_of
 from sparsejit.api._plan import Plan, copied
 from sparsejit.api._program import Compiled, Program, Variant
-from sparsejit.api._reference_call import reference_of
 from sparsejit.api._route import MISSED, LastCall, Route, make_route
 from sparsejit.api._routes import Failure, Routes, Tally
 from sparsejit.api._run import run_compiled
@@ -47,11 +44,15 @@ from sparsejit.api._target import (
     refuse_cuda,
     why_not_cuda,
 )
+from sparsejit.backends import OnDevice
 from sparsejit.debug import logger
 from sparsejit.errors import TensorTypeError, VerificationError
 from sparsejit.explain import OperandNote, explain_text
-from sparsejit.runtime.opening import open_device
+from sparsejit.runtime.residents import FIXED
 from sparsejit.trace import is_tracing
+
+if TYPE_CHECKING:
+    from sparsejit.api._lowered import Lowered
 
 __all__ = ["CacheInfo", "CompiledFunction"]
 
@@ -225,6 +226,8 @@ class CompiledFunction:
             if target.name == "cuda":
                 found = self._program(call, receiver, target)
         if is_run and target.name == "cuda":
+            from sparsejit.runtime.opening import open_device
+
             refuse_cuda(found[0].func)
             open_device()
         return target, *found
@@ -282,6 +285,8 @@ class CompiledFunction:
         return self._lowered(*self._call(args, kwargs))
 
     def _lowered(self, call: Call, receiver: object) -> Lowered:
+        from sparsejit.api._lowered import Lowered
+
         target, program, numbers, _ = self._placed(call, receiver, is_run=False)
         operands, _, names = with_constants(call, program, self.options.check)
         variant = program.variant(numbers, operands, self.options.check)
@@ -309,6 +314,8 @@ class CompiledFunction:
             case Failure(text):
                 return f"{self.__name__}: the last call failed\n{indent(text, '  ')}"
             case last, seconds:
+                from sparsejit.api._lowered import make_report
+
                 report = make_report(
                     self, last.program, last.variant, last.target, last.operands, seconds,
                     last.was_hit,
@@ -332,6 +339,8 @@ class CompiledFunction:
 
     def evaluate(self, program: Program, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Evaluate a program in NumPy; see ``Lowered.reference``."""
+        from sparsejit.api._reference_call import reference_of
+
         call, _ = self._call(args, kwargs)
         found = fitting((program,), call)
         if found is None:
@@ -342,7 +351,7 @@ class CompiledFunction:
     def compile_now(self, program: Program, variant: Variant, target: Target) -> None:
         """Make the kernel of a program; see ``Lowered.compile``."""
         kernel = self._compiled(program, variant, target).kernel
-        if isinstance(kernel, CudaKernel):
+        if isinstance(kernel, OnDevice):
             kernel.compile()
 
     # ------------------------------------------------------------ as an object of Python

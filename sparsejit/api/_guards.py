@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.api._accesses import Root
 from sparsejit.api._captures import follows, names_of, package_of
 from sparsejit.api._flatten import is_scalar

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.formats import Format
 from sparsejit.tensors import Check
 

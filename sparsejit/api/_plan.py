@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.api._call import Prepared
-from sparsejit.api._cuda import FIXED
 from sparsejit.api._flatten import is_array, like_container
 from sparsejit.api._route import MISSED
 from sparsejit.api._routes import Routes, Tally
+from sparsejit.runtime.residents import FIXED
 from sparsejit.tensors import Check
 
 if TYPE_CHECKING:

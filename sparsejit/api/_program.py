@@ -7,24 +7,29 @@ operands, the kernel (compiled when first needed, one per ``Variant``) and the r
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import field
+from functools import cache, partial
 from typing import Any
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.api._aliases import AliasRule
 from sparsejit.api._checks import IntegerRange, integer_ranges
 from sparsejit.api._contractions import Contractions
 from sparsejit.api._extents import ExtentRule
 from sparsejit.api._options import JitOptions
 from sparsejit.api._widths import index_width, leaves_width_open, orders_fit
-from sparsejit.backends import Backend, Kernel, KernelSource
+from sparsejit.backends import Backend, Kernel, Recalling
+from sparsejit.backends.disk_cache import digest
 from sparsejit.debug import dump_observer, dumped_levels
 from sparsejit.errors import SparseJitError, UnsupportedError
 from sparsejit.ir.contraction_order import ContractionOrder
 from sparsejit.ir.facts import FactKind
-from sparsejit.ir.loops import LoopFunc, ParamResult
+from sparsejit.ir.loops import LoopFunc, ParamResult, Result
 from sparsejit.ir.stored_facts import RowLengths
 from sparsejit.ir.tensor import TensorFunc
+from sparsejit.ir.user_functions import called_by_tensors
+from sparsejit.ir.walk import without_locations
 from sparsejit.pipeline import Observe, Pipeline
 from sparsejit.tensors import Check, Operand, stored_facts
 from sparsejit.trace import Traced
@@ -49,18 +54,25 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compiled:
-    """A kernel, the loops and the text it was made of, and how long making it took."""
+    """A kernel with what its function returns, and how long making it took.
 
-    loops: LoopFunc
-    source: KernelSource
+    ``lowered`` gives the function: a kernel that was found on disk is called without it.
+    """
+
+    results: tuple[Result, ...]
+    lowered: Callable[[], LoopFunc]
     kernel: Kernel
     seconds: float
 
     @property
+    def loops(self) -> LoopFunc:
+        """The function that the kernel was made of."""
+        return self.lowered()
+
+    @property
     def returned_params(self) -> tuple[int, ...]:
         """The parameters whose objects are returned as they are."""
-        results = self.loops.results
-        return tuple(result.index for result in results if isinstance(result, ParamResult))
+        return tuple(result.index for result in self.results if isinstance(result, ParamResult))
 
 
 @dataclass(slots=True, eq=False)
@@ -116,18 +128,29 @@ class Program:
 
     def lower(self, variant: Variant, observe: Observe | None = None) -> LoopFunc:
         """Return the loops for a variant."""
+        return self._pipeline_of(variant).lower(self.func, observe)
+
+    def _pipeline_of(self, variant: Variant) -> Pipeline:
         pipeline = self.pipeline.with_index_width(variant.width)
         pipeline = pipeline.with_contractions(variant.contractions)
-        pipeline = pipeline.with_stored(variant.rows, variant.full_batches)
-        return pipeline.lower(self.func, observe)
+        return pipeline.with_stored(variant.rows, variant.full_batches)
 
     def compile(self, variant: Variant, backend: Backend, options: JitOptions) -> Compiled:
-        """Lower and load, and remember the kernel for this variant.
+        """Find the kernel on disk, or lower and load it, and remember it for this variant.
 
         ``UnsupportedError`` where ``library="only"`` forbids the generated code.
         """
         start = time.perf_counter()
         levels = dumped_levels()
+        is_plain = options.cache and not levels and options.library != "only"
+        key = self._key(variant) if is_plain and isinstance(backend, Recalling) else None
+        lowered = cache(partial(self.lower, variant))
+        if key is not None and isinstance(backend, Recalling):
+            found = backend.recall(key, lowered)
+            if found is not None:
+                seconds = time.perf_counter() - start
+                made = self.compiled[variant] = Compiled(found.results, lowered, found, seconds)
+                return made
         observe = dump_observer(levels) if levels else None
         if observe is not None and "mlir" in levels:
             observe("mlir", mlir_text(self.func))
@@ -138,9 +161,20 @@ class Program:
         if observe is not None:
             observe("source", source.text)
         kernel = backend.load(source, cache=options.cache)
-        made = Compiled(loops, source, kernel, time.perf_counter() - start)
-        self.compiled[variant] = made
+        if key is not None and isinstance(backend, Recalling):
+            backend.remember(key, kernel)
+        seconds = time.perf_counter() - start
+        made = self.compiled[variant] = Compiled(loops.results, lambda: loops, kernel, seconds)
         return made
+
+    def _key(self, variant: Variant) -> str | None:
+        """Return a key of all that the loops are made from, None for a function that has none.
+
+        Functions of the user are compiled by another compiler, and have a cache of their own.
+        """
+        if called_by_tensors(self.func):
+            return None
+        return digest(repr(without_locations(self.func)), self._pipeline_of(variant).described)
 
     def arguments(self, numbers: Sequence[int], operands: Sequence[Operand]) -> list[Any]:
         """Return what a kernel is called with: extents, then the buffers of each operand."""

@@ -9,11 +9,12 @@ were (``ready_of``), the types of scalars here, and everything about arrays in m
 from __future__ import annotations
 
 from collections.abc import Container, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.api._aliases import AliasRule
 from sparsejit.api._checks import IntegerRange
 from sparsejit.api._memory import out_of_memory
@@ -126,13 +127,13 @@ class Route:
             return MISSED
         words = [np.empty(direct.room, np.int64)] if direct.room else []
         before = [(arguments[k], arguments[k].copy()) for k in self.kept]
-        status = direct.call(*arguments, *made, *words)
-        if status:
-            if status != MISS:
+        answer = direct.call(*arguments, *made, *words)
+        if answer and type(answer) is int:
+            if answer != MISS:
                 for array, values in before:
                     array[...] = values
-            return self._failed(status)
-        flat = direct.wrapped(words[0] if words else None, arguments, made)
+            return self._failed(answer)
+        flat = direct.wrapped(answer, words[0] if words else None, arguments, made)
         return self.recipe.results(flat, objects)
 
     def _is_apart(self, arguments: list[Any]) -> bool:
@@ -184,8 +185,9 @@ def make_route(
         return None
     recipe = ResultRecipe.of(program, compiled, numbers, operands)
     has_packing = any(pack is not None for pack in direct.pack)
+    has_results = direct.room or direct.makes_arrays
     is_plain = recipe.is_first_array and not (
-        direct.room or has_packing or assigned or program.ranges
+        has_results or has_packing or assigned or program.ranges
     )
     return Route(
         replace(call, was_hit=True),

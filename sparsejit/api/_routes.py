@@ -11,11 +11,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from time import perf_counter
 from typing import Any
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.api._flatten import is_operand
 from sparsejit.api._guards import Guards, guards_of
 from sparsejit.api._route import MISSED, LastCall, Route, sign

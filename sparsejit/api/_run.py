@@ -10,19 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, assert_never
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import evaluate
 from sparsejit.api._aliases import check_assignable, copies_needed
-from sparsejit.api._cuda import CudaKernel
 from sparsejit.api._memory import TOO_LARGE, out_of_memory
 from sparsejit.api._program import Compiled, Program
+from sparsejit.backends import OnDevice
 from sparsejit.ir.fold import numpy_dtype
 from sparsejit.ir.loops import DenseResult, Memref, ParamResult, Result, SparseResult, Var
-from sparsejit.tensors import Like, Operand, buffer_names, scipy_index_dtype, wrap_result
+from sparsejit.tensors import Like, Operand, buffer_names, result_maker, scipy_index_dtype
 from sparsejit.trace import ResultRef
 
 __all__ = ["ResultRecipe", "result_tree", "run_compiled"]
@@ -65,7 +66,7 @@ def _kernel_results(
             operands[number] = _copied(operands[number])
         written = [operands[number] for number in assigned]
         # A device says itself what may have changed; copies would cost more than its kernels.
-        is_on_device = isinstance(compiled.kernel, CudaKernel)
+        is_on_device = isinstance(compiled.kernel, OnDevice)
         with nullcontext() if is_on_device else _unchanged_on_error(written):
             flat = _run_kernel(program, compiled, numbers, operands, names)
         for number in assigned:
@@ -83,7 +84,7 @@ def _run_kernel(
     names: Sequence[str],
 ) -> Sequence[Any]:
     arguments = program.arguments(numbers, operands)
-    if isinstance(compiled.kernel, CudaKernel):
+    if isinstance(compiled.kernel, OnDevice):
         params = compiled.loops.params[len(numbers) :]
         return compiled.kernel.run(arguments, lambda: _described(params, operands, names))
     return compiled.kernel(arguments)
@@ -143,7 +144,7 @@ class ResultRecipe:
     ) -> ResultRecipe:
         """Return the recipe for calls with these extents and kinds of operands."""
         like = _like(operands)
-        results = compiled.loops.results
+        results = compiled.results
         tree = program.traced.result
         makers = tuple(_maker(result, numbers, like) for result in results)
         is_array = (
@@ -197,15 +198,21 @@ def _sparse_maker(
     ]
     count = len(result.buffers)
     fill = np.asarray(result.fill.value).astype(numpy_dtype(result.fill.dtype))[()]
+    open_widths = [number for number, width in enumerate(widths) if width == 0]
+    dtypes = [numpy_dtype(memref.dtype) for memref in result.buffers]
+    for number in open_widths:
+        dtypes[number] = scipy_index_dtype(shape, 0)
+    wrap = result_maker(fmt, shape, dtypes, fill, like)
 
     def make(flat: Iterator[Any], _: Sequence[object]) -> Any:
         buffers = [next(flat) for _ in range(count)]
-        # SciPy's rule wants to know what is stored, which is known only now; named widths stay.
-        wanted = scipy_index_dtype(shape, buffers[-1].size)
-        for number, width in enumerate(widths):
-            if width == 0:
-                buffers[number] = buffers[number].astype(wanted, copy=False)
-        return wrap_result(fmt, shape, buffers, fill, like)
+        if open_widths:
+            # SciPy's rule wants to know what is stored, which is known only now.
+            wanted = scipy_index_dtype(shape, buffers[-1].size)
+            for number in open_widths:
+                if buffers[number].dtype is not wanted:
+                    buffers[number] = buffers[number].astype(wanted, copy=False)
+        return wrap(buffers)
 
     return make
 

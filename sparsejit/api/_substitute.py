@@ -10,9 +10,9 @@ import copy
 import functools
 import types
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.errors import TraceError
 from sparsejit.trace import Slot
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from sparsejit.api._cuda import CudaBackend
+from sparsejit._dataclasses import dataclass
 from sparsejit.api._estimates import Estimate
 from sparsejit.api._options import JitOptions, wanted_target
 from sparsejit.backends import BACKENDS, Backend
@@ -21,9 +21,11 @@ from sparsejit.backends.llvm import LlvmBackend
 from sparsejit.errors import UnsupportedError
 from sparsejit.ir.tensor import TensorFunc
 from sparsejit.ir.user_functions import called_by_tensors
-from sparsejit.runtime.opening import device_at_hand
-from sparsejit.runtime.plan import Strategy
+from sparsejit.runtime.at_hand import device_at_hand
 from sparsejit.tensors import Operand
+
+if TYPE_CHECKING:
+    from sparsejit.api._cuda import CudaBackend
 
 __all__ = [
     "Target",
@@ -112,6 +114,9 @@ def backend_of(target: Target, options: JitOptions) -> Backend:
 
 def cuda_backend(options: JitOptions) -> CudaBackend:
     """Return the backend for devices."""
+    from sparsejit.api._cuda import CudaBackend
+    from sparsejit.runtime.plan import Strategy
+
     strategy = Strategy(options.transfer.value)
     return CudaBackend(strategy, options.deterministic, options.library == "only")
 

@@ -13,6 +13,8 @@ from sparsejit.backends.base import DirectCall as DirectCall
 from sparsejit.backends.base import DirectKernel as DirectKernel
 from sparsejit.backends.base import Kernel as Kernel
 from sparsejit.backends.base import KernelSource as KernelSource
+from sparsejit.backends.base import OnDevice as OnDevice
+from sparsejit.backends.base import Recalling as Recalling
 
 __all__ = [
     "BACKENDS",
@@ -22,6 +24,8 @@ __all__ = [
     "DirectKernel",
     "Kernel",
     "KernelSource",
+    "OnDevice",
+    "Recalling",
 ]
 
 _NAMES = ("interpreter", "llvm", "numba")

@@ -7,12 +7,12 @@ is copied.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.errors import TensorTypeError
 from sparsejit.ir.fold import numpy_dtype
 from sparsejit.ir.loop_walk import result_memrefs

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import assert_never
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.backends import _spellings
 from sparsejit.backends._layout import Atom, Call, Conditional, Index, Infix, Node
 from sparsejit.backends.support import f32_to_bf16, f64_to_f16

@@ -11,8 +11,9 @@ that does not fit on the rest of its line is broken inside its brackets, one ite
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import assert_never
+
+from sparsejit._dataclasses import dataclass
 
 __all__ = [
     "WIDTH",

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 
-from sparsejit.ir.loops import LoopFunc
+from sparsejit.ir.loops import LoopFunc, Result
 from sparsejit.ir.scalar import UserFunction
 
-__all__ = ["MISS", "Backend", "DirectCall", "DirectKernel", "Kernel", "KernelSource"]
+__all__ = [
+    "MISS",
+    "Backend",
+    "DirectCall",
+    "DirectKernel",
+    "Kernel",
+    "KernelSource",
+    "OnDevice",
+    "RecalledKernel",
+    "Recalling",
+]
 
 MISS: Final = -1
 """The status of a direct call whose arguments are not like those it was made for."""
@@ -62,13 +73,17 @@ class DirectCall(Protocol):
 
     ``call(*arguments, *made, *words)`` takes the arguments behind the extents. It compares dtype,
     flags, extents and strides of each array with what was seen, and returns a status: 0, ``MISS``
-    where something differs (then nothing was touched), or what ``failure`` explains. ``made`` are
-    extents and dtypes of the arrays to be made for results; where ``room`` is not 0, an array of
-    so many 64-bit integers comes last. ``pack[k]`` is None, or what argument k has to go through.
+    where something differs (then nothing was touched), or what ``failure`` explains. Where it
+    ``makes_arrays`` these stand in the place of 0. ``made`` are extents and dtypes of the arrays to
+    be made for results; where ``room`` is not 0, an array of so many 64-bit integers comes last.
+    ``pack[k]`` is None, or what argument k has to go through.
     """
 
     @property
-    def call(self) -> Callable[..., int]: ...
+    def call(self) -> Callable[..., Any]: ...
+
+    @property
+    def makes_arrays(self) -> bool: ...
 
     @property
     def extents(self) -> tuple[Any, ...]: ...
@@ -88,8 +103,10 @@ class DirectCall(Protocol):
     @property
     def failure(self) -> Callable[[int], Exception]: ...
 
-    def wrapped(self, words: Any, arguments: Sequence[Any], made: Sequence[Any]) -> Sequence[Any]:
-        """Return the arrays of the results, as ``Kernel`` does."""
+    def wrapped(
+        self, answer: Any, words: Any, arguments: Sequence[Any], made: Sequence[Any]
+    ) -> Sequence[Any]:
+        """Return the arrays of the results, as ``Kernel`` does; ``call`` gave ``answer``."""
         ...
 
 
@@ -119,4 +136,45 @@ class Backend(Protocol):
 
     def load(self, source: KernelSource, *, cache: bool = True) -> Kernel:
         """Return the kernel of ``source``; ``cache`` allows the disk cache."""
+        ...
+
+
+class OnDevice(ABC):
+    """What kernels derive from that run on a device: they say themselves what they changed."""
+
+    @abstractmethod
+    def compile(self) -> None:
+        """Open the device and load the kernels now."""
+
+    @abstractmethod
+    def run(
+        self, arguments: Sequence[object], describe: Callable[[], Mapping[str, str]]
+    ) -> tuple[object, ...]:
+        """Do what a call of the kernel does; ``describe`` says what users call each array."""
+
+
+class RecalledKernel(Kernel, Protocol):
+    """A kernel whose function nobody has lowered in this process; ``results`` are those of it."""
+
+    @property
+    def results(self) -> tuple[Result, ...]: ...
+
+
+@runtime_checkable
+class Recalling(Protocol):
+    """A backend that knows kernels again by what their functions are lowered from.
+
+    A key holds all of that but the versions of this package and of what it compiles with.
+    """
+
+    def recall(self, key: str, func: Callable[[], LoopFunc]) -> RecalledKernel | None:
+        """Return the kernel that was remembered under ``key``, in another process too.
+
+        ``func`` lowers its function, should that be needed: the code may be gone, or be for arrays
+        of other strides.
+        """
+        ...
+
+    def remember(self, key: str, kernel: Kernel) -> None:
+        """Let ``recall`` find a kernel that this backend has loaded."""
         ...

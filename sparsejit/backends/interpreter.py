@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.backends._arguments import Signature, signature_of
 from sparsejit.backends.base import Kernel, KernelSource
 from sparsejit.backends.disk_cache import digest

@@ -10,12 +10,12 @@ import functools
 import platform
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from importlib import import_module, metadata
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.backends import support
 from sparsejit.backends._arguments import Signature, signature_of
 from sparsejit.backends._unsigned_indices import with_unsigned_indices

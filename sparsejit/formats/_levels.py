@@ -6,9 +6,9 @@ Source of the terms: MLIR's sparse tensor encoding (``dense`` ... ``structured``
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr
 
 __all__ = ["Level", "LevelKind", "LevelType"]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import enum
 import math
 import re
-from dataclasses import dataclass
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.io._table import Column, Kind, Layout, Start, integer
 from sparsejit.io._text import Line, Text, check_rank, clip, data_lines
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.errors import TensorTypeError, UnsupportedError
 from sparsejit.formats import COO
 from sparsejit.io._entries import sparse_entries

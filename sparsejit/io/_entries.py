@@ -6,12 +6,12 @@ a NumPy array; what leaves is an ``Entries`` in the order of storage, duplicates
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.errors import TensorTypeError, UnsupportedError
 from sparsejit.formats import COO
 from sparsejit.io._table import Array

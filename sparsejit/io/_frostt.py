@@ -21,9 +21,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.formats import COO
 from sparsejit.io._table import (
     Array,

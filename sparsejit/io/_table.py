@@ -11,12 +11,12 @@ import enum
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.io._text import Text, clip, data_lines
 
 __all__ = [

@@ -9,9 +9,10 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.errors import UnsupportedError
 
 __all__ = ["Line", "Text", "check_rank", "clip", "data_lines", "load_bytes", "load_text"]

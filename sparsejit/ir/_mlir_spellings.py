@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.ops import BinaryOp, UnaryOp
 from sparsejit.ir.types import DType
 

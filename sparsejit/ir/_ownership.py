@@ -11,8 +11,9 @@ it end there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.device_statements import Launch, LibraryCall
 from sparsejit.ir.loop_walk import all_statements, memrefs, result_memrefs
 from sparsejit.ir.loops import (

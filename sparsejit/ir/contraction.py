@@ -8,8 +8,8 @@ which one is best, is in ``contraction_order``; the atomic stage executes it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr, AffineMap, Dim
 from sparsejit.ir.moves import Moves
 from sparsejit.ir.ops import BinaryOp
@@ -215,9 +215,10 @@ class _Finder:
             inner = self._inlined(op, k, product, place)
             if inner is not None:
                 past = ops[place[value.name] + 1 : end]
-                others = tuple(o for o in past if o not in collected.inner)
+                others = tuple(o for o in past if id(o) not in collected.known)
                 if self._moves.may_move(inner.inputs, others):
                     collected.inner.append(inner)
+                    collected.known.add(id(inner))
                     loops = collected.loops_of(inner, index)
                     its = product_of(inner)
                     assert its is not None
@@ -287,12 +288,13 @@ class _Finder:
 
 
 class _Collected:
-    """The leaves, indices and inner operations found so far."""
+    """The leaves, indices and inner operations found so far; these also by their identity."""
 
     def __init__(self, extents: list[AffineExpr]) -> None:
         self.extents = extents
         self.leaves: list[Leaf] = []
         self.inner: list[Generic] = []
+        self.known: set[int] = set()
 
     def loops_of(self, inner: Generic, index: tuple[int, ...]) -> tuple[int, ...]:
         """Number the loops of ``inner``, whose result is read at ``index``."""

@@ -8,11 +8,11 @@ it forms, as if entries were spread evenly.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import permutations
 from math import exp, prod
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import Dim, dims_of, evaluate, substitute
 from sparsejit.formats import CSR, Dense, Format, Level, LevelKind, LevelType
 from sparsejit.ir.contraction import Chain, Tree, leaves_of

@@ -8,9 +8,9 @@ answer, not the counts, into its cache key.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.contraction import Tree, chains_of
 from sparsejit.ir.contraction_cost import Costs, Counts, Estimates, subtrees
 from sparsejit.ir.tensor import TensorFunc

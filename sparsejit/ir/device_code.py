@@ -7,9 +7,9 @@ for a device, ``replay`` runs the same kernel on NumPy arrays, thread by thread,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.device_statements import LibraryCall
 from sparsejit.ir.loops import Expr, Memref, Var
 from sparsejit.ir.types import DType

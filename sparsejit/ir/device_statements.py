@@ -7,12 +7,13 @@ device computed (``ReadBack``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sparsejit.ir.loops import Expr, Memref, Stmt, Var
+
+from sparsejit._dataclasses import dataclass
 
 __all__ = [
     "DenseMatrix",

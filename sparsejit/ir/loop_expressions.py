@@ -6,8 +6,7 @@ Arithmetic has the dtype of its operands (never a 16-bit float: those are loaded
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.ops import BinaryOp, UnaryOp
 from sparsejit.ir.scalar import Const, UserFunction
 from sparsejit.ir.types import DType

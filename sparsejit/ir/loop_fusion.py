@@ -10,9 +10,11 @@ the first index, or as the segment ``pos[i] .. pos[i + 1]`` that an inner loop r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from sparsejit._dataclasses import dataclass
+from sparsejit.ir.loop_uses import roots
 from sparsejit.ir.loop_walk import (
     all_expressions,
     all_statements,
@@ -41,12 +43,11 @@ from sparsejit.ir.loops import (
     Stmt,
     Store,
     Var,
-    View,
     While,
 )
 from sparsejit.ir.ops import BinaryOp
 
-__all__ = ["Accesses", "append_loop", "fuse_loops", "view_roots"]
+__all__ = ["Accesses", "Fusion", "fuse_loops"]
 
 _Key = tuple[str, ...]
 """How an access goes by the loop's variable: ``("row",)``, or the segments on the way."""
@@ -54,89 +55,117 @@ _Key = tuple[str, ...]
 
 def fuse_loops(func: LoopFunc) -> LoopFunc:
     """Return ``func`` with loops fused where that is right."""
-    return replace(func, body=_fused(func.body, view_roots(func)))
+    return replace(func, body=_fused(func.body, Fusion(roots(func))))
 
 
-def view_roots(func: LoopFunc) -> dict[str, str]:
-    """Return, of each view, the allocation or parameter whose memory it shows."""
-    roots: dict[str, str] = {}
-    for stmt in all_statements(func.body):
-        if isinstance(stmt, View):
-            roots[stmt.memref.name] = roots.get(stmt.source.name, stmt.source.name)
-    return roots
-
-
-def _fused(body: Sequence[Stmt], roots: Mapping[str, str]) -> tuple[Stmt, ...]:
+def _fused(body: Sequence[Stmt], fusion: Fusion) -> tuple[Stmt, ...]:
     """Fuse in one block: each loop goes into the last one before it, if it may."""
     made: list[Stmt] = []
     for stmt in body:
         match stmt:
             case For():
-                stmt = replace(stmt, body=_fused(stmt.body, roots))
-                append_loop(made, stmt, roots)
+                stmt = replace(stmt, body=_fused(stmt.body, fusion))
+                fusion.append(made, stmt)
             case While():
-                made.append(replace(stmt, body=_fused(stmt.body, roots)))
+                made.append(replace(stmt, body=_fused(stmt.body, fusion)))
             case If():
-                then, orelse = _fused(stmt.then, roots), _fused(stmt.orelse, roots)
+                then, orelse = _fused(stmt.then, fusion), _fused(stmt.orelse, fusion)
                 made.append(replace(stmt, then=then, orelse=orelse))
             case _:
                 made.append(stmt)
     return tuple(made)
 
 
-def append_loop(made: list[Stmt], loop: For, roots: Mapping[str, str]) -> str | None:
-    """Append a loop to a block, or put it into the last loop of the block, if it may.
+class Fusion:
+    """Puts loops into others; ``roots`` are those of views.
 
-    Returns the variable of the loop that it was put into, else None. ``roots`` are those of views.
+    What a loop accesses is found once, and put together where loops are.
     """
-    for place in range(len(made) - 1, -1, -1):
-        stmt = made[place]
-        if isinstance(stmt, For):
-            between = made[place + 1 :]
-            split = _split(stmt, between, loop, roots)
-            if split is None or not _may_fuse(stmt, loop, roots):
+
+    def __init__(self, roots: Mapping[str, str]) -> None:
+        self._roots = roots
+        self._known: dict[int, tuple[For, Accesses]] = {}
+
+    def append(self, made: list[Stmt], loop: For) -> str | None:
+        """Append a loop to a block, or put it into the last loop of the block, if it may.
+
+        Returns the variable of the loop that it was put into, else None.
+        """
+        for place in range(len(made) - 1, -1, -1):
+            stmt = made[place]
+            if isinstance(stmt, For):
+                if not _have_one_range(stmt, loop):
+                    break
+                split = self._split(stmt, made[place + 1 :], loop)
+                if split is None or not self._may_fuse(stmt, loop):
+                    break
+                before, after = split
+                renamed = _renamed(loop.body, loop.var, stmt.var)
+                both = replace(stmt, body=(*stmt.body, *renamed))
+                self._known[id(both)] = both, self._of(stmt) | self._of(loop)
+                made[place:] = [*before, both, *after]
+                return stmt.var.name
+            if not isinstance(stmt, Alloc | Copy | Let | Dealloc):
                 break
-            before, after = split
-            renamed = _renamed(loop.body, loop.var, stmt.var)
-            made[place:] = [*before, replace(stmt, body=(*stmt.body, *renamed)), *after]
-            return stmt.var.name
-        if not isinstance(stmt, Alloc | Copy | Let | Dealloc):
-            break
-    made.append(loop)
-    return None
+        made.append(loop)
+        return None
+
+    def _of(self, loop: For) -> Accesses:
+        known = self._known.get(id(loop))
+        if known is None:  # the loop is kept, so that nothing else gets its identity
+            known = self._known[id(loop)] = loop, Accesses.of(loop, self._roots)
+        return known[1]
+
+    def _split(
+        self, first: For, between: Sequence[Stmt], second: For
+    ) -> tuple[list[Stmt], list[Stmt]] | None:
+        """Return what of ``between`` may go before the first loop and behind the second one."""
+        roots = self._roots
+        before: list[Stmt] = []
+        after: list[Stmt] = []
+        freed: set[str] = set()
+        for stmt in between:
+            match stmt:
+                case Dealloc(memref):
+                    if _root(memref, roots) in self._of(second).touched:
+                        return None
+                    after.append(stmt)
+                    freed.add(memref.name)
+                case Alloc() | Copy() | Let():
+                    reads = {_root(memref, roots) for memref in _elements_read(stmt)}
+                    makes = {_root(memref, roots) for memref in memrefs_written(stmt)}
+                    whole = self._of(first)
+                    if (reads & whole.written) or (makes & whole.touched) or _is_mutable(stmt):
+                        return None
+                    before.append(stmt)
+                case _:
+                    return None
+        if freed and any(memref.name in freed for stmt in before for memref in memrefs(stmt)):
+            return None
+        return before, after
+
+    def _may_fuse(self, first: For, second: For) -> bool:
+        """Whether the loops use each other's arrays pass by pass."""
+        if not (first.parallel and second.parallel) or first.reductions or second.reductions:
+            return False
+        one, other = self._of(first), self._of(second)
+        written = one.written | other.written
+        if _bounds_read(second, written, self._roots):
+            return False
+        found = (one.keys_of(written, self._roots), other.keys_of(written, self._roots))
+        if found[0] is None or found[1] is None:
+            return False
+        return all(
+            len(keys | found[0].get(root, keys)) == 1 for root, keys in found[1].items()
+        ) and all(len(keys) == 1 for keys in found[0].values())
+
+
+def _have_one_range(first: For, second: For) -> bool:
+    return first.lower == second.lower and first.upper == second.upper
 
 
 def _renamed(body: Sequence[Stmt], old: Var, new: Var) -> tuple[Stmt, ...]:
     return map_body(body, lambda expr: new if expr == old else expr)
-
-
-def _split(
-    first: For, between: Sequence[Stmt], second: For, roots: Mapping[str, str]
-) -> tuple[list[Stmt], list[Stmt]] | None:
-    """Return what of ``between`` may go before the first loop and behind the second one."""
-    written = {_root(memref, roots) for memref in _written(first)}
-    touched = {_root(memref, roots) for memref in _touched((first,))}
-    wanted = {_root(memref, roots) for memref in _touched((second,))}
-    before: list[Stmt] = []
-    after: list[Stmt] = []
-    for stmt in between:
-        match stmt:
-            case Dealloc(memref):
-                if _root(memref, roots) in wanted:
-                    return None
-                after.append(stmt)
-            case Alloc() | Copy() | Let():
-                reads = {_root(memref, roots) for memref in _elements_read(stmt)}
-                makes = {_root(memref, roots) for memref in memrefs_written(stmt)}
-                if (reads & written) or (makes & touched) or _is_mutable(stmt):
-                    return None
-                before.append(stmt)
-            case _:
-                return None
-    freed = {stmt.memref.name for stmt in after if isinstance(stmt, Dealloc)}
-    if any(memref.name in freed for memref in _touched(before)):
-        return None
-    return before, after
 
 
 def _is_mutable(stmt: Stmt) -> bool:
@@ -162,37 +191,7 @@ def _elements_read(stmt: Stmt) -> Iterator[Memref]:
                     pass
 
 
-def _written(loop: For) -> Iterator[Memref]:
-    for stmt in all_statements(loop.body):
-        yield from memrefs_written(stmt)
-
-
-def _touched(body: Iterable[Stmt]) -> Iterator[Memref]:
-    for stmt in all_statements(body):
-        yield from memrefs(stmt)
-
-
-def _may_fuse(first: For, second: For, roots: Mapping[str, str]) -> bool:
-    """Whether the loops run over one range, and use each other's arrays pass by pass."""
-    if not (first.parallel and second.parallel) or first.reductions or second.reductions:
-        return False
-    if (first.lower, first.upper) != (second.lower, second.upper):
-        return False
-    written = {_root(memref, roots) for loop in (first, second) for memref in _written(loop)}
-    if _bounds_read(second, written, roots):
-        return False
-    found: dict[str, _Key] = {}
-    for loop in (first, second):
-        accesses = Accesses(loop, roots, written)
-        if not accesses.are_known:
-            return False
-        for root, key in accesses.found:
-            if found.setdefault(root, key) != key:
-                return False
-    return True
-
-
-def _bounds_read(loop: For, written: set[str], roots: Mapping[str, str]) -> bool:
+def _bounds_read(loop: For, written: frozenset[str], roots: Mapping[str, str]) -> bool:
     return any(
         isinstance(part, Load | DimOf) and _root(part.memref, roots) in written
         for bound in (loop.lower, loop.upper)
@@ -200,27 +199,79 @@ def _bounds_read(loop: For, written: set[str], roots: Mapping[str, str]) -> bool
     )
 
 
+@dataclass(frozen=True, slots=True)
 class Accesses:
-    """How one loop accesses the arrays ``written``: ``found`` are pairs of array and key.
+    """How a loop accesses arrays, each named by the one that it is part of.
 
-    ``are_known`` is false where an access may meet that of another pass, or where the loop does
-    what cannot be said in accesses.
+    ``written`` and ``touched`` are those of which it writes elements, or uses anything. ``keys``
+    say how accesses go by the loop's variable; ``unclear`` are those with an access that may meet
+    that of another pass. ``are_known`` is false where the loop does what no access says.
     """
 
-    def __init__(self, loop: For, roots: Mapping[str, str], written: set[str]) -> None:
-        self.found: list[tuple[str, _Key]] = []
-        self.are_known = True
+    written: frozenset[str]
+    touched: frozenset[str]
+    keys: Mapping[str, frozenset[_Key]]
+    unclear: frozenset[str]
+    are_known: bool
+
+    @staticmethod
+    def of(loop: For, roots: Mapping[str, str]) -> Accesses:
+        """Return the accesses of one loop; ``roots`` are those of views."""
+        return _Reading(loop, roots).found()
+
+    def __or__(self, other: Accesses) -> Accesses:
+        """Return the accesses of both loops, put into one."""
+        keys = dict(self.keys)
+        for root, some in other.keys.items():
+            keys[root] = keys.get(root, frozenset()) | some
+        return Accesses(
+            self.written | other.written,
+            self.touched | other.touched,
+            keys,
+            self.unclear | other.unclear,
+            self.are_known and other.are_known,
+        )
+
+    def keys_of(
+        self, written: frozenset[str], roots: Mapping[str, str]
+    ) -> Mapping[str, frozenset[_Key]] | None:
+        """Return the keys of the arrays ``written``, None where one has an access without.
+
+        A segment is one only while its positions stay as they are.
+        """
+        if not self.are_known or self.unclear & written:
+            return None
+        found = {root: keys for root, keys in self.keys.items() if root in written}
+        by = {roots.get(name, name) for keys in found.values() for key in keys for name in key[1:]}
+        return None if by & written else found
+
+
+class _Reading:
+    """Reads the accesses of one loop."""
+
+    def __init__(self, loop: For, roots: Mapping[str, str]) -> None:
         self._roots = roots
-        self._written = written
-        self._keys: dict[str, _Key] = {loop.var.name: ("row",)}
+        self._loop_keys: dict[str, _Key] = {loop.var.name: ("row",)}
         self._local: set[str] = set()
-        self._variables = {
-            stmt.var.name for stmt in all_statements(loop.body) if isinstance(stmt, Let | For)
-        }
-        for stmt in all_statements(loop.body):
+        self._keys: dict[str, set[_Key]] = {}
+        self._written: set[str] = set()
+        self._touched: set[str] = set()
+        self._unclear: set[str] = set()
+        self._are_known = True
+        body = list(all_statements(loop.body))
+        self._variables = {stmt.var.name for stmt in body if isinstance(stmt, Let | For)}
+        self._touched.update(self._root(memref) for memref in memrefs(loop))
+        for stmt in body:
             self._statement(stmt)
 
+    def found(self) -> Accesses:
+        keys = {root: frozenset(some) for root, some in self._keys.items()}
+        written, touched = frozenset(self._written), frozenset(self._touched)
+        return Accesses(written, touched, keys, frozenset(self._unclear), self._are_known)
+
     def _statement(self, stmt: Stmt) -> None:
+        self._touched.update(self._root(memref) for memref in memrefs(stmt))
+        self._written.update(self._root(memref) for memref in memrefs_written(stmt))
         for outer in expressions(stmt):
             for part in all_expressions(outer):
                 self._expression(part)
@@ -230,50 +281,49 @@ class Accesses:
             case For(var, lower, upper):
                 key = self._segment(lower, upper)
                 if key is not None:
-                    self._keys[var.name] = key
+                    self._loop_keys[var.name] = key
             case Assign(var):
-                self.are_known &= var.name in self._variables
+                self._are_known &= var.name in self._variables
             case Alloc(memref):
                 self._local.add(memref.name)
             case Dealloc(memref):
-                self.are_known &= memref.name in self._local
+                self._are_known &= memref.name in self._local
             case Store(memref, indices):
                 self._access(memref, indices)
             case _:
-                self.are_known = False
+                self._are_known = False
 
     def _expression(self, expr: Expr) -> None:
         match expr:
             case Load(memref, indices):
                 self._access(memref, indices)
             case Search(coordinates):
-                self.are_known &= self._root(coordinates) not in self._written
+                self._unclear.add(self._root(coordinates))
             case _:
                 pass
 
     def _root(self, memref: Memref) -> str:
-        return self._roots.get(memref.name, memref.name)
+        return _root(memref, self._roots)
 
     def _access(self, memref: Memref, indices: Sequence[Expr]) -> None:
-        root = self._root(memref)
-        if root not in self._written or memref.name in self._local:
+        if memref.name in self._local:
             return
+        root = self._root(memref)
         key = None
         if indices and isinstance(indices[0], Var):
-            key = self._keys.get(indices[0].name)
+            key = self._loop_keys.get(indices[0].name)
         if key is None or root != memref.name:
-            self.are_known = False
-            return
-        self.found.append((root, key))
+            self._unclear.add(root)
+        else:
+            self._keys.setdefault(root, set()).add(key)
 
     def _segment(self, lower: Expr, upper: Expr) -> _Key | None:
         """The key of a loop over ``pos[i] .. pos[i + 1]``, where ``i`` has one."""
         match _plain(lower), _plain(upper):
             case Load(low, (Var(name, _) as at,)), Load(high, (Binary(BinaryOp.ADD, by, step, _),)):
                 is_next = by == at and isinstance(step, Lit) and step.const.value == 1
-                is_fixed = low == high and self._root(low) not in self._written
-                if is_next and is_fixed and name in self._keys:
-                    return (*self._keys[name], low.name)
+                if is_next and low == high and name in self._loop_keys:
+                    return (*self._loop_keys[name], low.name)
             case _:
                 pass
         return None

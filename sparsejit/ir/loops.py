@@ -8,9 +8,9 @@ indices are int64. A ``Let`` introduces a variable, ``Assign`` changes one intro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr
 from sparsejit.formats import Format
 from sparsejit.ir.device_statements import Launch, LibraryCall, ReadBack, Require

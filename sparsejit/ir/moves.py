@@ -38,6 +38,7 @@ class Moves:
     def __init__(self, func: TensorFunc) -> None:
         self._made = definitions(func)
         self._materialized: set[str] = set()
+        self._written: dict[int, tuple[Op, frozenset[str] | None]] = {}
         for op in all_ops(func.ops):
             if isinstance(op, Materialize):
                 self._materialized.update(name for name in self._places(op.source))
@@ -72,16 +73,33 @@ class Moves:
     def may_move(self, values: tuple[Value, ...], past: tuple[Op, ...]) -> bool:
         """Return whether ``values`` may be read after the operations ``past`` instead of before."""
         read = {name for value in values for name in self._places(value)}
-        return not any(self._writes(inner, read) for op in past for inner in all_ops((op,)))
+        for op in past:
+            written = self._writes(op)
+            if written is None or not written.isdisjoint(read):
+                return False
+        return True
 
-    def _writes(self, op: Op, read: set[str]) -> bool:
+    def _writes(self, op: Op) -> frozenset[str] | None:
+        """Return in what memory an operation writes; None where nothing may move past it.
+
+        Found once for each operation, which is kept, so is its identity.
+        """
+        known = self._written.get(id(op))
+        if known is None:
+            parts = [self._writes_itself(inner) for inner in all_ops((op,))]
+            found = [part for part in parts if part is not None]
+            whole = frozenset[str]().union(*found) if len(found) == len(parts) else None
+            known = self._written[id(op)] = op, whole
+        return known[1]
+
+    def _writes_itself(self, op: Op) -> frozenset[str] | None:
         match op:
             case Empty() | AllocTensor():
-                return False
+                return frozenset()
             case Materialize():
-                return True
+                return None
             case _:
                 pass
-        places = {name for value in results_of(op) for name in self._places(value)}
+        places = frozenset(name for value in results_of(op) for name in self._places(value))
         known = all(self._is_fresh(name) for name in places)
-        return not known or bool(places & self._materialized) or bool(places & read)
+        return places if known and not places & self._materialized else None

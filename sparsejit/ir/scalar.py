@@ -10,9 +10,10 @@ is not there. Operands of a binary operation have one dtype; conversions are exp
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, assert_never
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.ops import BinaryOp, ResultKind, UnaryOp
 from sparsejit.ir.types import INDEX, DType
 

@@ -10,9 +10,9 @@ is ``Known(b)``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import assert_never
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.fold import algebra_const, fold_binary, fold_cast, fold_unary
 from sparsejit.ir.ops import BinaryOp, UnaryOp
 from sparsejit.ir.scalar import (

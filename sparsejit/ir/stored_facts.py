@@ -6,8 +6,9 @@ that matrices with other numbers of entries share their code.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from sparsejit._dataclasses import dataclass
 
 __all__ = ["RowLengths", "StoredFacts", "lengths_of"]
 

@@ -8,8 +8,7 @@ only: building is in ``build``, printing in ``printing``, rules in ``verify``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr, AffineMap
 from sparsejit.errors import Location
 from sparsejit.ir.scalar import Const, ScalarExpr

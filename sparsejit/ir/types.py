@@ -6,10 +6,10 @@ IR itself holds no NumPy object.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr
 from sparsejit.formats import Format
 

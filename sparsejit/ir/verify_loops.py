@@ -8,8 +8,9 @@ those before it. ``verify_loops`` runs behind the atomic stage and around every 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import dims_of
 from sparsejit.errors import VerificationError
 from sparsejit.ir._loop_types import broken_expr, broken_stmt, num_buffers

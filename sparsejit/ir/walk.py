@@ -48,6 +48,7 @@ __all__ = [
     "results_of",
     "substitute_symbols",
     "uses",
+    "without_locations",
     "yields_of",
 ]
 
@@ -256,6 +257,11 @@ def map_ops(ops: Iterable[Op], change: Callable[[Op], Iterable[Op]]) -> tuple[Op
     for op in ops:
         made.extend(change(map_blocks(op, lambda inner: map_ops(inner, change))))
     return tuple(made)
+
+
+def without_locations(func: TensorFunc) -> TensorFunc:
+    """Return ``func`` without the lines that its operations stand in."""
+    return replace(func, ops=map_ops(func.ops, lambda op: (replace(op, location=None),)))
 
 
 def _substitute_in(op: Op, values: Mapping[int, AffineExpr]) -> Op:

@@ -8,8 +8,8 @@ share more than that.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.loop_uses import variables
 from sparsejit.ir.loop_walk import (
     all_expressions,

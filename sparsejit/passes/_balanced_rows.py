@@ -8,8 +8,9 @@ Source: the merge-based SpMV of Merrill and Garland, with a search in place of t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.fold import identity_const
 from sparsejit.ir.loop_uses import read, variables
 from sparsejit.ir.loop_walk import all_expressions, all_statements, expressions

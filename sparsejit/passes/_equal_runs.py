@@ -16,9 +16,10 @@ loop that keeps every entry stores entry ``q`` at ``q``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial, reduce
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.device_statements import LibraryCall
 from sparsejit.ir.loop_uses import assigned, loaded, variables
 from sparsejit.ir.loop_walk import expr_dtype

@@ -8,8 +8,9 @@ argument.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.device_statements import Schedule
 from sparsejit.ir.loop_uses import is_pure, variables
 from sparsejit.ir.loop_walk import all_expressions, all_statements, expressions, map_body

@@ -8,8 +8,9 @@ be reassociated, and for integers always: their sums do not depend on the order.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.fold import identity_const
 from sparsejit.ir.loop_uses import assigned, read, rooted, used, variables
 from sparsejit.ir.loop_walk import (

@@ -9,8 +9,9 @@ is its business.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.fold import identity_const
 from sparsejit.ir.loop_walk import all_expressions, all_statements, expressions, memrefs_defined
 from sparsejit.ir.loops import (

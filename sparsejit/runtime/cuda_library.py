@@ -6,11 +6,12 @@ import ctypes
 import importlib
 import importlib.util
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.errors import DeviceError
 from sparsejit.ir.device_code import (
     DeviceArray,

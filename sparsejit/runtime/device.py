@@ -8,12 +8,12 @@ streams by events only. Every function may raise ``FaultError``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.device_code import (
     DeviceArray,
     KernelCode,

@@ -8,9 +8,9 @@ failed and which of the caller's arrays may differ.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.errors import BackendError, DeviceError, UnsupportedError, VerificationError
 from sparsejit.ir.loops import Memref
 from sparsejit.ir.scalar import Const

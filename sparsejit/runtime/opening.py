@@ -6,22 +6,21 @@ Nothing is opened at import. ``SPARSEJIT_DEVICE=fake`` runs everything on the fa
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import importlib.util
 import os
-import sys
 import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from itertools import count
 from typing import Any, NoReturn
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.errors import DeviceError
+from sparsejit.runtime.at_hand import CHOSEN, cuda_driver
 from sparsejit.runtime.cuda import CudaRuntime
 from sparsejit.runtime.device import DeviceRuntime
 from sparsejit.runtime.fake import FakeRuntime
@@ -35,7 +34,7 @@ from sparsejit.runtime.probe import (
 )
 from sparsejit.runtime.transfer import Transfers
 
-__all__ = ["Device", "device_at_hand", "open_device", "started", "use_runtime"]
+__all__ = ["Device", "open_device", "started", "use_runtime"]
 
 _HINT = 'use target="cpu" or target="auto"'
 
@@ -56,7 +55,6 @@ class Device:
     )
 
 
-_CHOSEN: ContextVar[Device | None] = ContextVar("sparsejit_device", default=None)
 _DEVICES: weakref.WeakKeyDictionary[DeviceRuntime, Device] = weakref.WeakKeyDictionary()
 _OPENED: dict[int, Device] = {}
 """The CUDA device by process: a forked child must not use its parent's."""
@@ -69,32 +67,11 @@ def use_runtime(runtime: DeviceRuntime) -> Iterator[Device]:
     device = _DEVICES.get(runtime)
     if device is None:
         device = _DEVICES[runtime] = Device(runtime, Transfers(runtime))
-    before = _CHOSEN.set(device)
+    before = CHOSEN.set(device)
     try:
         yield device
     finally:
-        _CHOSEN.reset(before)
-
-
-def device_at_hand() -> bool:
-    """Return whether there seems to be a device; this opens nothing and takes no time."""
-    if _CHOSEN.get() is not None or os.environ.get("SPARSEJIT_DEVICE") == "fake":
-        return True
-    asked = os.environ.get("SPARSEJIT_DEVICE") or "cuda"
-    return asked == "cuda" and _has_driver() and importlib.util.find_spec("cupy") is not None
-
-
-@cache
-def _has_driver() -> bool:
-    return _driver() is not None
-
-
-def _driver() -> Any:
-    """Load the driver's library, which starts nothing; None where there is none."""
-    try:
-        return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
-    except OSError:
-        return None
+        CHOSEN.reset(before)
 
 
 def open_device() -> Device:
@@ -103,7 +80,7 @@ def open_device() -> Device:
     Raises ``DeviceError`` that names what is missing: CuPy, a driver, a driver that is new enough,
     a device, or a process that has not been forked off one that uses CUDA.
     """
-    chosen = _CHOSEN.get()
+    chosen = CHOSEN.get()
     if chosen is not None:
         return chosen
     asked = os.environ.get("SPARSEJIT_DEVICE") or "cuda"
@@ -136,7 +113,7 @@ def _cuda_device() -> Device:
             'target="cuda" cannot run: this process was forked from one that uses CUDA',
             hint='start processes by multiprocessing\'s "spawn", or use CUDA in the children alone',
         )
-    device = _opened(_driver())
+    device = _opened(cuda_driver())
     _OPENED[os.getpid()] = device
     return device
 

@@ -9,9 +9,10 @@ tokens; ``Await`` orders computing behind them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.device_code import KernelCode, LibraryCode
 from sparsejit.ir.loops import Memref
 from sparsejit.runtime.work_steps import Branch, Library, Loop, Repeat, Step

@@ -7,8 +7,8 @@ statements and scalars of the host. Out: steps. Nothing here decides where array
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.errors import UnsupportedError, VerificationError
 from sparsejit.ir.device_code import KernelCode, LibraryCode
 from sparsejit.ir.device_statements import Launch, LibraryCall, ReadBack, Require

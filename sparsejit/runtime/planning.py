@@ -9,8 +9,8 @@ out what was written, free it, wait; unpin.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.device_code import KernelCode, LibraryCode, LibraryCodes, LibraryRefusal
 from sparsejit.ir.device_statements import Launch, LibraryCall
 from sparsejit.ir.loop_walk import all_statements, memrefs_defined, result_memrefs

@@ -10,7 +10,8 @@ import importlib.util
 import json
 import subprocess
 import sys
-from dataclasses import dataclass
+
+from sparsejit._dataclasses import dataclass
 
 __all__ = [
     "OLDEST_DRIVER",

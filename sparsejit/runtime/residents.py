@@ -9,13 +9,14 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from sparsejit.runtime.device import DeviceResult, ResidentArray
+if TYPE_CHECKING:
+    from sparsejit.runtime.device import DeviceResult
 
-__all__ = ["FixedArrays"]
+__all__ = ["FIXED", "FixedArrays"]
 
 
 class FixedArrays:
@@ -45,14 +46,14 @@ class FixedArrays:
 
     def resident(
         self, array: NDArray[Any], device: int, upload: Callable[[], DeviceResult]
-    ) -> ResidentArray:
+    ) -> DeviceResult:
         """Return the copy of a fixed array on a device, by its number; ``upload`` makes it."""
         with self._lock:
             key = (id(array), device)
             made = self._copies.get(key)
             if made is None:
                 made = self._copies[key] = upload()
-            return ResidentArray(made.array, made)
+            return made
 
     def forget(self, device: int) -> None:
         """Free all copies on a device."""
@@ -65,3 +66,7 @@ class FixedArrays:
         with self._lock:
             for key in [key for key in self._copies if key[0] == number]:
                 self._copies.pop(key).release()
+
+
+FIXED = FixedArrays()
+"""The arrays that bound plans keep."""

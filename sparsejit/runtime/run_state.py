@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.device_code import DeviceArray
 from sparsejit.ir.fold import numpy_dtype
 from sparsejit.ir.loops import Memref

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from sparsejit._dataclasses import dataclass
 from sparsejit.runtime.device import DeviceRuntime
 
 __all__ = ["Position", "StreamOrder"]

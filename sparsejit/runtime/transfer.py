@@ -8,12 +8,12 @@ is part of, holds it strongly, and ends with its last user: memory cannot be fre
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.runtime.device import DeviceRuntime, Fault, FaultError
 
 __all__ = ["PinnedBlock", "PinnedPool", "Registrations", "Transfers", "root_memory"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.loops import Expr, Memref, Var
 
 __all__ = [

@@ -8,8 +8,9 @@ coordinate picks the element, or where another loop comes back to it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.device_code import KernelCode, LibraryCode
 from sparsejit.ir.device_statements import Launch, LibraryCall, ReadBack
 from sparsejit.ir.loop_walk import all_expressions, all_statements, blocks, expressions

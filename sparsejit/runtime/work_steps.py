@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.loops import Expr, Memref, ScanOp, Var
 from sparsejit.ir.scalar import Const
 from sparsejit.runtime.transfer_steps import Home, TransferStep

@@ -9,8 +9,9 @@ compressed insertion.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import Dim
 from sparsejit.errors import UnsupportedError
 from sparsejit.formats import LevelKind

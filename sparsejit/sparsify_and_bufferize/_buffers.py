@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import assert_never
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import Add
 from sparsejit.formats import Format, LevelKind
 from sparsejit.ir import loops

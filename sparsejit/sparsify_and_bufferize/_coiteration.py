@@ -11,8 +11,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir import loops
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.types import INDEX, DType

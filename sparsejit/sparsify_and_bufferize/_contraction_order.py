@@ -8,8 +8,8 @@ in the IR.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineMap, Dim
 from sparsejit.ir.contraction import Chain, Tree, accumulates, chains_of, leaves_of, tree_text
 from sparsejit.ir.contraction_cost import intermediate_format, kept_indices
@@ -31,6 +31,8 @@ def reorder_contractions(
 ) -> tuple[TensorFunc, tuple[Fact, ...]]:
     """Return ``func`` with these orders; ``fresh`` gives names that are not in use."""
     wanted = {order.result: order.tree for order in orders}
+    if not wanted:
+        return func, ()
     chains = [chain for chain in chains_of(func) if chain.root.result.name in wanted]
     facts: list[Fact] = []
     made: dict[str, tuple[Op, ...]] = {}

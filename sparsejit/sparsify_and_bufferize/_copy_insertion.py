@@ -13,9 +13,10 @@ The result is no ``TensorFunc``: its use-def chains must not change any more, an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.errors import Location, UnsupportedError
 from sparsejit.ir import tensor
 from sparsejit.ir.printing import print_op

@@ -6,9 +6,9 @@ memrefs; so a result gets its memory once instead of growing entry by entry.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import Dim, dims_of
 from sparsejit.formats import LevelKind
 from sparsejit.ir import loops

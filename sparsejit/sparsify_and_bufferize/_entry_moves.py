@@ -7,9 +7,9 @@ entry; and by how many levels of the result the entries of all sources have to b
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr, Constant, Dim, add, dims_of, mul
 from sparsejit.formats import LevelKind
 from sparsejit.ir import loops, tensor

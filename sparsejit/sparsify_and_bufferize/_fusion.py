@@ -10,16 +10,22 @@ iteration has made (attention: the maximum, the exponentials, the sum and the pr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.device_statements import LibraryOp
 from sparsejit.ir.facts import Fact, FactKind
-from sparsejit.ir.loop_fusion import append_loop, view_roots
-from sparsejit.ir.loops import For, If, LoopFunc, Stmt, While
+from sparsejit.ir.loop_fusion import Fusion
+from sparsejit.ir.loop_uses import roots
+from sparsejit.ir.loops import Alloc, Dealloc, For, If, LoopFunc, Stmt, While
 from sparsejit.ir.shared_copies import share_copies
 from sparsejit.ir.tensor import Generic
 from sparsejit.sparsify_and_bufferize._inner_fusion import Effects, fuse_inside, split_between
-from sparsejit.sparsify_and_bufferize._iteration_workspaces import Workspaces, with_known_extents
+from sparsejit.sparsify_and_bufferize._iteration_workspaces import (
+    Surroundings,
+    Workspaces,
+    with_known_extents,
+)
 from sparsejit.sparsify_and_bufferize._options import StageOptions
 
 __all__ = ["Fused", "Nest", "fuse_generics", "fused_text", "nests_of"]
@@ -116,11 +122,11 @@ def _fused(func: LoopFunc, nests: Mapping[str, Nest]) -> tuple[LoopFunc, tuple[F
     Without a group of two operations that read something, the function stays as it is.
     """
     shared = with_known_extents(share_copies(func))
-    roots = view_roots(shared)
+    part_of = roots(shared)
     alone: frozenset[str] = frozenset()
     known: _Known = {}
     while True:
-        joining = _Joining(nests, roots, alone, known)
+        joining = _Joining(nests, part_of, alone, known)
         body = joining.block(shared.body)
         single = joining.without_partner()
         if not single:
@@ -129,15 +135,53 @@ def _fused(func: LoopFunc, nests: Mapping[str, Nest]) -> tuple[LoopFunc, tuple[F
     if not joining.groups:
         return func, ()
     made = replace(shared, body=body)
+    work = _WithWorkspaces(Surroundings.of(made), frozenset(joining.groups))
+    made = replace(made, body=work.block(made.body))
     found: list[Fused] = []
     for outer, members in joining.groups.items():
-        kept = Workspaces(made, outer).with_rows()
-        func_inside, inner = fuse_inside(kept.func, outer)
-        kept = replace(kept, func=func_inside).with_entries()
+        kept, inner = work.found[outer]
         names = dict.fromkeys(nests[member].generic for member in members)
         found.append(Fused((outer, *inner), tuple(names), kept.numbers, kept.rows))
-        made = kept.func
     return made, tuple(found)
+
+
+class _WithWorkspaces:
+    """Gives the loops of groups what lives in one iteration, and joins loops inside of them."""
+
+    def __init__(self, around: Surroundings, groups: frozenset[str]) -> None:
+        self.found: dict[str, tuple[Workspaces, tuple[str, ...]]] = {}
+        self._around = around
+        self._groups = groups
+
+    def block(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        """Return a block with these loops, and without the arrays that are no longer needed."""
+        made: list[Stmt] = []
+        gone: set[str] = set()
+        for stmt in body:
+            match stmt:
+                case For(var) if var.name in self._groups:
+                    kept = self._loop(stmt)
+                    gone.update(kept.numbers, kept.rows)
+                    made.append(kept.loop)
+                case For() | While():
+                    made.append(replace(stmt, body=self.block(stmt.body)))
+                case If():
+                    then, orelse = self.block(stmt.then), self.block(stmt.orelse)
+                    made.append(replace(stmt, then=then, orelse=orelse))
+                case _:
+                    made.append(stmt)
+        return tuple(
+            stmt
+            for stmt in made
+            if not (isinstance(stmt, Alloc | Dealloc) and stmt.memref.name in gone)
+        )
+
+    def _loop(self, loop: For) -> Workspaces:
+        kept = Workspaces.of(loop, self._around).with_rows()
+        inside, joined = fuse_inside(kept.loop, self._around.roots)
+        kept = replace(kept, loop=inside).with_entries()
+        self.found[loop.var.name] = kept, joined
+        return kept
 
 
 class _Joining:
@@ -153,6 +197,7 @@ class _Joining:
         self.groups: dict[str, list[str]] = {}
         self._nests = nests
         self._roots = roots
+        self._fusion = Fusion(roots)
         self._alone = alone
         self._known = known
 
@@ -187,7 +232,7 @@ class _Joining:
                 return False
             joined: list[Stmt] = [first]
             split = self._split(made[place + 1 :], first, loop)
-            if split is None or append_loop(joined, loop, self._roots) is None:
+            if split is None or self._fusion.append(joined, loop) is None:
                 return False
             before, after = split
             made[place:] = [*before, *joined, *after]

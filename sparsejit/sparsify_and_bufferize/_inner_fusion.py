@@ -1,16 +1,16 @@
 """Loops inside of a fused nest that run over the same entries become one.
 
-In: a function and the variable of a fused loop. Out: the same with neighboring loops of its body
-joined, where each pass of the later one only needs, of what the earlier one makes, what the same
-pass has made. Both keep the order of their passes, so sums are added up as before.
+In: a fused loop. Out: the same with neighboring loops of its body joined, where each pass of the
+later one only needs, of what the earlier one makes, what the same pass has made. Both keep the
+order of their passes, so sums are added up as before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from sparsejit.ir.loop_fusion import view_roots
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.loop_walk import (
     all_expressions,
     all_statements,
@@ -29,7 +29,6 @@ from sparsejit.ir.loops import (
     If,
     Let,
     Load,
-    LoopFunc,
     Search,
     Stmt,
     Store,
@@ -40,17 +39,10 @@ from sparsejit.ir.loops import (
 __all__ = ["Effects", "fuse_inside", "split_between"]
 
 
-def fuse_inside(func: LoopFunc, outer: str) -> tuple[LoopFunc, tuple[str, ...]]:
-    """Return ``func`` with loops in the body of loop ``outer`` joined, and those that were."""
+def fuse_inside(loop: For, roots: Mapping[str, str]) -> tuple[For, tuple[str, ...]]:
+    """Return ``loop`` with loops in its body joined, and the variables of those that were."""
     joined: list[str] = []
-    roots = view_roots(func)
-
-    def statement(stmt: Stmt) -> Iterable[Stmt]:
-        if isinstance(stmt, For) and stmt.var.name == outer:
-            return (replace(stmt, body=_block(stmt.body, joined, roots)),)
-        return (stmt,)
-
-    made = replace(func, body=map_body(func.body, lambda expr: expr, statement))
+    made = replace(loop, body=_block(loop.body, joined, roots))
     return made, tuple(dict.fromkeys(joined))
 
 
@@ -165,13 +157,14 @@ def split_between(
     """
     before: list[Stmt] = []
     after: list[Stmt] = []
+    waiting = Effects(frozenset(), frozenset())
     for stmt in between:
         effects = effects_of(stmt)
-        waits = any(effects.meets(effects_of(other)) for other in after)
-        if not waits and not effects.meets(first):
+        if not effects.meets(waiting) and not effects.meets(first):
             before.append(stmt)
         elif not effects.meets(second):
             after.append(stmt)
+            waiting |= effects
         else:
             return None
     return before, after

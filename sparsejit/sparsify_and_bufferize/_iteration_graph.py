@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import dims_of
 from sparsejit.sparsify_and_bufferize._level_space import Access, LevelSpace
 

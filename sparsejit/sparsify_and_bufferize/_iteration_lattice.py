@@ -9,9 +9,9 @@ the first point whose iterators all have it. Source: TACO's merge lattices, MLIR
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.errors import UnsupportedError
 from sparsejit.ir.simplify import Partial
 

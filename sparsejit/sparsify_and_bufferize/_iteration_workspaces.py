@@ -1,7 +1,8 @@
 """What only one iteration of a fused nest uses lives in that iteration: a number, or a row.
 
-In: a function and the variable of a fused loop. Out: the same without the arrays that pass values
-from one nest of the group to another, where each iteration reads only what it has written itself.
+In: a fused loop and what its function does elsewhere. Out: the loop without the arrays that pass
+values from one nest of the group to another, where each iteration reads only what it has written
+itself, and the names of these arrays, which are no longer to be allocated.
 An array with one element an iteration becomes a variable, one with a row an array of that row, and
 the values of stored entries become those of one row, or a variable where one loop over the entries
 makes and uses them.
@@ -9,11 +10,16 @@ makes and uses them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from itertools import count
+from operator import itemgetter
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.fold import zero_of
-from sparsejit.ir.loop_fusion import Accesses, view_roots
+from sparsejit.ir.loop_fusion import Accesses
+from sparsejit.ir.loop_uses import roots as roots_of
 from sparsejit.ir.loop_walk import (
     all_expressions,
     all_statements,
@@ -25,6 +31,7 @@ from sparsejit.ir.loop_walk import (
     memrefs_written,
     result_memrefs,
 )
+from sparsejit.ir.loop_writing import Names
 from sparsejit.ir.loops import (
     Alloc,
     Assign,
@@ -34,7 +41,6 @@ from sparsejit.ir.loops import (
     DimOf,
     Expr,
     For,
-    If,
     Let,
     Lit,
     Load,
@@ -47,30 +53,89 @@ from sparsejit.ir.loops import (
     Store,
     Var,
     View,
-    While,
 )
-from sparsejit.ir.types import INDEX
 from sparsejit.sparsify_and_bufferize._index import subtract
 
-__all__ = ["Workspaces", "with_known_extents"]
+__all__ = ["Surroundings", "Workspaces", "with_known_extents"]
 
 _ROW = ("row",)
 
 
 @dataclass(frozen=True, slots=True)
-class Workspaces:
-    """The fused loop ``outer`` of ``func`` after arrays were replaced: ``numbers`` became
-    variables, ``rows`` arrays of one iteration."""
+class Surroundings:
+    """What the loops of a function have around them, found once for all of them.
 
-    func: LoopFunc
-    outer: str
+    ``allocs`` has the number of the block that an array is allocated in, and the place there,
+    ``frees`` that of the block where it is freed, ``loops`` that of the block a loop stands in.
+    ``uses`` counts the statements that mention an array.
+    """
+
+    allocs: dict[str, tuple[int, int, Alloc]]
+    frees: dict[str, int]
+    loops: dict[str, int]
+    uses: Mapping[str, int]
+    results: frozenset[str]
+    roots: Mapping[str, str]
+    names: Names
+
+    @staticmethod
+    def of(func: LoopFunc) -> Surroundings:
+        """Return the surroundings of the loops of ``func``."""
+        found = Surroundings(
+            {},
+            {},
+            {},
+            Counter(_mentioned(func.body)),
+            frozenset(memref.name for memref in result_memrefs(func)),
+            roots_of(func),
+            Names.of(func),
+        )
+        numbers = count()
+        waiting = [func.body]
+        while waiting:
+            body, number = waiting.pop(), next(numbers)
+            for place, stmt in enumerate(body):
+                match stmt:
+                    case Alloc(memref):
+                        found.allocs[memref.name] = number, place, stmt
+                    case Dealloc(memref):
+                        found.frees[memref.name] = number
+                    case For(var):
+                        found.loops[var.name] = number
+                    case _:
+                        pass
+                waiting += blocks(stmt)
+        return found
+
+
+def _mentioned(body: Iterable[Stmt]) -> Iterator[str]:
+    """Yield the arrays that statements mention, each once a statement."""
+    for stmt in all_statements(body):
+        yield from {memref.name for memref in memrefs(stmt)}
+
+
+@dataclass(frozen=True, slots=True)
+class Workspaces:
+    """A fused loop after arrays were replaced: ``numbers`` became variables, ``rows`` arrays of
+    one iteration. ``outside`` counts the statements elsewhere that mention an array."""
+
+    loop: For
+    around: Surroundings
+    outside: Mapping[str, int]
     numbers: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()
 
+    @staticmethod
+    def of(loop: For, around: Surroundings) -> Workspaces:
+        """Return a loop as it is in its surroundings."""
+        inside = Counter(_mentioned(loop.body))
+        outside = {name: around.uses[name] - number for name, number in inside.items()}
+        return Workspaces(loop, around, outside)
+
     def with_rows(self) -> Workspaces:
         """Replace the arrays that have one element, or one row, for each iteration."""
-        change = _Change.of(self.func, self.outer)
-        for alloc in change.candidates():
+        change = _Change.of(self)
+        for alloc in change.candidates:
             if change.keys.get(alloc.memref.name) != _ROW:
                 continue
             if alloc.memref.rank > 1:
@@ -81,8 +146,8 @@ class Workspaces:
 
     def with_entries(self) -> Workspaces:
         """Replace the values of the stored entries of each iteration."""
-        change = _Change.of(self.func, self.outer)
-        for alloc in change.candidates():
+        change = _Change.of(self)
+        for alloc in change.candidates:
             memref, key = alloc.memref, change.keys.get(alloc.memref.name)
             if key is None or len(key) < 2 or memref.rank > 1:
                 continue
@@ -95,8 +160,9 @@ class Workspaces:
 
     def _after(self, change: _Change) -> Workspaces:
         return Workspaces(
-            change.applied(),
-            self.outer,
+            replace(self.loop, body=change.body),
+            self.around,
+            self.outside,
             (*self.numbers, *change.numbers),
             (*self.rows, *change.rows),
         )
@@ -106,32 +172,25 @@ class Workspaces:
 class _Change:
     """The body of a fused loop while its arrays are replaced, one after the other.
 
+    ``candidates`` are the allocations whose arrays only this loop uses, element by element;
     ``keys`` say how all accesses to an array go by the loop's variable, where that is known.
     """
 
-    func: LoopFunc
-    loop: For
-    keys: dict[str, tuple[str, ...]]
+    candidates: tuple[Alloc, ...]
+    keys: Mapping[str, tuple[str, ...]]
     body: tuple[Stmt, ...]
+    names: Names
     numbers: list[str] = field(default_factory=list)
     rows: list[str] = field(default_factory=list)
 
     @staticmethod
-    def of(func: LoopFunc, outer: str) -> _Change:
+    def of(kept: Workspaces) -> _Change:
         """Return the loop as it is."""
-        block = _block_of(func.body, outer)
-        loop = next(stmt for stmt in block if isinstance(stmt, For) and stmt.var.name == outer)
+        loop, roots = kept.loop, kept.around.roots
         written = {m.name for stmt in all_statements(loop.body) for m in memrefs_written(stmt)}
-        found = Accesses(loop, view_roots(func), written)
-        keys: dict[str, set[tuple[str, ...]]] = {}
-        for root, key in found.found if found.are_known else ():
-            keys.setdefault(root, set()).add(key)
+        keys = Accesses.of(loop, roots).keys_of(frozenset(written), roots) or {}
         single = {name: next(iter(some)) for name, some in keys.items() if len(some) == 1}
-        return _Change(func, loop, single, loop.body)
-
-    def candidates(self) -> list[Alloc]:
-        """Return the allocations whose arrays only this loop uses, element by element."""
-        return list(_candidates(self.func, self.loop))
+        return _Change(tuple(_candidates(kept)), single, loop.body, kept.around.names)
 
     def number(self, alloc: Alloc, loop: str | None) -> None:
         """Let the element of an array that one iteration uses be a variable: of the fused loop, or
@@ -162,42 +221,13 @@ class _Change:
     def segment(self, alloc: Alloc, over: For) -> None:
         """Let the values of the entries that one iteration runs over be an array of their own."""
         memref = alloc.memref
-        taken = set(_all_names(self.func))
-        name = f"{memref.name}_from"
-        while name in taken:
-            name += "_"
-        first = Var(name, INDEX)
+        first = self.names.var(f"{memref.name}_from")
         known, is_filled = _without_fill(self.body, over, alloc)
         moved = _with_places(known, memref, memref, lambda at: (subtract(at[0], first),))
         fill = None if is_filled else alloc.fill
         made = Alloc(memref, (subtract(over.upper, first),), fill)
         self.body = (Let(first, over.lower), made, *moved, Dealloc(memref))
         self.rows.append(memref.name)
-
-    def applied(self) -> LoopFunc:
-        """Return the function with the new body, and without the old allocations."""
-        gone = {*self.numbers, *self.rows}
-        if not gone:
-            return self.func
-        loop = replace(self.loop, body=self.body)
-
-        def walk(stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
-            made: list[Stmt] = []
-            for stmt in stmts:
-                match stmt:
-                    case Alloc(memref) | Dealloc(memref) if memref.name in gone:
-                        pass
-                    case For(var) if var == loop.var:
-                        made.append(loop)
-                    case For() | While():
-                        made.append(replace(stmt, body=walk(stmt.body)))
-                    case If():
-                        made.append(replace(stmt, then=walk(stmt.then), orelse=walk(stmt.orelse)))
-                    case _:
-                        made.append(stmt)
-            return tuple(made)
-
-        return replace(self.func, body=walk(self.func.body))
 
 
 def _as_variable(stmts: tuple[Stmt, ...], memref: Memref, var: Var, start: Lit) -> tuple[Stmt, ...]:
@@ -322,27 +352,24 @@ def with_known_extents(func: LoopFunc) -> LoopFunc:
     return replace(func, body=tuple(made))
 
 
-def _candidates(func: LoopFunc, loop: For) -> Iterator[Alloc]:
+def _candidates(kept: Workspaces) -> Iterator[Alloc]:
     """Yield the allocations next to a loop whose arrays only that loop uses, by element."""
-    block = _block_of(func.body, loop.var.name)
-    results = {memref.name for memref in result_memrefs(func)}
-    inside = {id(stmt) for stmt in all_statements(loop.body)}
+    around, gone = kept.around, {*kept.numbers, *kept.rows}
+    block = around.loops[kept.loop.var.name]
     within: dict[str, list[Stmt]] = {}
-    outside: dict[str, list[Stmt]] = {}
-    for stmt in all_statements(func.body):
-        users = within if id(stmt) in inside else outside
+    for stmt in all_statements(kept.loop.body):
         for name in {memref.name for memref in memrefs(stmt)}:
-            users.setdefault(name, []).append(stmt)
-    ends = {stmt.memref.name for stmt in block if isinstance(stmt, Dealloc)}
-    for alloc in block:
-        if not isinstance(alloc, Alloc) or alloc.memref.name in results:
+            within.setdefault(name, []).append(stmt)
+    found: list[tuple[int, Alloc]] = []
+    for name, users in within.items():
+        number, place, alloc = around.allocs.get(name, (-1, -1, None))
+        if alloc is None or number != block or name in gone or name in around.results:
             continue
-        name = alloc.memref.name
-        others = [stmt for stmt in outside.get(name, ()) if not isinstance(stmt, Dealloc)]
-        if name not in ends or others or len(outside[name]) != 1 or name not in within:
+        if around.frees.get(name) != block or kept.outside.get(name) != 1:
             continue
-        if all(_by_element(stmt, name) for stmt in within[name]):
-            yield alloc
+        if all(_by_element(stmt, name) for stmt in users):
+            found.append((place, alloc))
+    yield from (alloc for _, alloc in sorted(found, key=itemgetter(0)))
 
 
 def _by_element(stmt: Stmt, name: str) -> bool:
@@ -357,18 +384,6 @@ def _by_element(stmt: Stmt, name: str) -> bool:
     others = {memref.name for memref in memrefs_written(stmt)}
     loaded = any(isinstance(part, Load) and part.memref.name == name for part in parts)
     return loaded and name not in others and not isinstance(stmt, Copy | View | Alloc | Dealloc)
-
-
-def _block_of(body: tuple[Stmt, ...], outer: str) -> tuple[Stmt, ...]:
-    """Return the block that a loop stands in."""
-    for stmt in body:
-        if isinstance(stmt, For) and stmt.var.name == outer:
-            return body
-        for block in blocks(stmt):
-            found = _block_of(block, outer)
-            if found:
-                return found
-    return ()
 
 
 def _loops_over(body: Sequence[Stmt], memref: Memref) -> list[For]:
@@ -400,11 +415,3 @@ def _mentions(stmt: Stmt, memref: Memref) -> bool:
 def _loads(expr: Expr, memref: Memref) -> bool:
     parts = all_expressions(expr)
     return any(isinstance(part, Load) and part.memref == memref for part in parts)
-
-
-def _all_names(func: LoopFunc) -> Iterator[str]:
-    yield from (param.name for param in func.params)
-    for stmt in all_statements(func.body):
-        if isinstance(stmt, Let | For):
-            yield stmt.var.name
-        yield from (memref.name for memref in memrefs(stmt))

@@ -8,9 +8,9 @@ Source: TACO's level functions (coordinate value iteration, position iteration, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import assert_never
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import as_linear
 from sparsejit.errors import UnsupportedError
 from sparsejit.formats import LevelKind, LevelType

@@ -9,9 +9,10 @@ sparse-reinterpret-map.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sparsejit import affine
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr, AffineMap, Constant, Dim, FloorDiv, Mod
 from sparsejit.formats import Format, Level, LevelType
 from sparsejit.ir.tensor import Generic, Value

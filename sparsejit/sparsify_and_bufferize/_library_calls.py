@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir import loops
 from sparsejit.ir.device_statements import DenseMatrix, LibraryCall, LibraryOp, SparseMatrix
 from sparsejit.ir.fold import constant

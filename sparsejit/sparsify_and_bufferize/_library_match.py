@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.device_statements import LibraryOp
 from sparsejit.ir.scalar import ScalarExpr
 from sparsejit.sparsify_and_bufferize._library_operands import Storage

@@ -7,9 +7,10 @@ types, never on the name of a format. A matrix in column order is the transpose 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import Dim, FloorDiv, substitute
 from sparsejit.formats import BSR, COO, CSC, CSR, NV24, Format, Level, LevelKind, LevelType
 from sparsejit.ir.device_statements import SparseLayout

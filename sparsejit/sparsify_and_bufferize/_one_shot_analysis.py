@@ -9,8 +9,8 @@ last operation to the first, over alias sets that merge with each in-place decis
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.errors import UnsupportedError
 from sparsejit.ir.tensor import For, TensorFunc, While
 from sparsejit.sparsify_and_bufferize._alias_sets import DisjointSets

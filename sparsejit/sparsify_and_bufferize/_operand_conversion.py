@@ -7,8 +7,9 @@ blocks included, so that operations that read patterns see the same one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import Dim, dims_of, identity_map
 from sparsejit.formats import Format, Level, LevelKind, LevelType
 from sparsejit.ir.scalar import Arg

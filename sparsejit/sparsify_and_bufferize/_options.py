@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.contraction_order import ContractionOrder
 
 __all__ = ["Placing", "StageOptions"]

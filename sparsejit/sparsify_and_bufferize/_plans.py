@@ -7,9 +7,9 @@ searched or converted, and whether the result goes through a workspace.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import dims_of
 from sparsejit.ir import loops
 from sparsejit.ir.scalar import Select, args_of

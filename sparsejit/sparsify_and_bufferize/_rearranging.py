@@ -7,8 +7,9 @@ result is allocated and filled part by part, a sparse one is left to ``_sparse_r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr, Constant, add, identity_map
 from sparsejit.ir import loops, tensor
 from sparsejit.ir.facts import Fact

@@ -9,8 +9,9 @@ B))``, it is computed in the entries of ``S`` first. ``A @ B`` is never formed i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr, AffineMap, Dim, substitute
 from sparsejit.formats import Format, Level, LevelKind, LevelType
 from sparsejit.ir.contraction import is_zero

@@ -10,9 +10,9 @@ dense level of the source.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr, AffineMap, identity_map
 from sparsejit.errors import Location, UnsupportedError
 from sparsejit.formats import CSF

@@ -7,8 +7,9 @@ facts. Where none can, the ``UnsupportedError`` lists each plan's reason.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import identity_map
 from sparsejit.errors import UnsupportedError
 from sparsejit.ir import loops

@@ -22,6 +22,7 @@ from sparsejit.tensors._operand import Operand as Operand
 from sparsejit.tensors._ready import Ready as Ready
 from sparsejit.tensors._ready import ready_of as ready_of
 from sparsejit.tensors._results import Like as Like
+from sparsejit.tensors._results import result_maker as result_maker
 from sparsejit.tensors._results import wrap_result as wrap_result
 from sparsejit.tensors._sparse_tensor import SparseTensor as SparseTensor
 from sparsejit.tensors._sparse_tensor import convert_in_numpy as convert_in_numpy
@@ -60,6 +61,7 @@ __all__ = [
     "operand_of",
     "prune",
     "ready_of",
+    "result_maker",
     "scipy_index_dtype",
     "split_buffers",
     "stored_facts",

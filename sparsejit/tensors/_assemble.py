@@ -8,10 +8,11 @@ duplicates. Out: a permutation that sorts them and the first entry of each disti
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.formats import Format, LevelKind
 from sparsejit.tensors._coordinates import ragged_ranges
 from sparsejit.tensors._sorting import sorting_permutation

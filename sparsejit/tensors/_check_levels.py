@@ -8,10 +8,10 @@ presence, integer type and contiguity have been checked before.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.formats import LevelKind
 from sparsejit.tensors._assemble import order_entries
 from sparsejit.tensors._coordinates import owned_nodes, ragged_ranges, segment_bounds

@@ -7,12 +7,12 @@ its arrays in the format. Unsigned or mixed index types, which no width names, a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import Add
 from sparsejit.formats import Format, LevelKind
 from sparsejit.tensors._operand import Operand

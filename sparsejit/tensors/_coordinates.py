@@ -8,11 +8,11 @@ are linear in the number of slots.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import assert_never
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import Add, AffineExpr, Constant, Dim, FloorDiv, Mod, Mul
 from sparsejit.formats import Format, LevelKind
 from sparsejit.tensors._storage import (

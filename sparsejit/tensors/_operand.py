@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.errors import UnsupportedError
 from sparsejit.formats import Format
 from sparsejit.tensors._values import ValuePlan

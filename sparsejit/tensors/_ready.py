@@ -9,12 +9,12 @@ among them: these are compared here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.tensors._concrete import concrete
 from sparsejit.tensors._operand import Operand
 from sparsejit.tensors._records import Record, record_of

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.tensors._dtypes import checked_value_dtype, fill_scalar
 from sparsejit.tensors._operand import Kind, Operand
 from sparsejit.tensors._sparse_tensor import is_device_array

@@ -6,10 +6,10 @@ adapters that describe them, and SciPy arrays over the buffers of a ``SparseTens
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from copy import copy
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from math import prod
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from sparsejit.tensors._checks import check_structure
 from sparsejit.tensors._dtypes import BFLOAT16
 from sparsejit.tensors._operand import Kind
 from sparsejit.tensors._records import Adapter, Settled
-from sparsejit.tensors._storage import Array, Structure
+from sparsejit.tensors._storage import Array, Structure, join_buffers
 from sparsejit.tensors._values import ValuePlan
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "class_that_holds",
     "kind_of",
     "scipy_array",
+    "scipy_builder",
     "settle_columns",
 ]
 
@@ -256,40 +257,67 @@ def scipy_array(structure: Structure, values: Array, fill: Any) -> Any:
     return build_scipy(name, structure, values)
 
 
-# The constructors scan the indices, copy 64-bit ones and take 100 microseconds; a copy of an empty
-# array, filled afterwards, takes three.
-_EMPTY: Mapping[str, Any] = {
-    "csr": sp.csr_array((1, 1)),
-    "csc": sp.csc_array((1, 1)),
-    "coo": sp.coo_array((1, 1)),
-    "bsr": sp.bsr_array((1, 1)),
-    "dia": sp.dia_array((1, 1)),
+# The constructors scan the indices, copy 64-bit ones and take 100 microseconds. What they leave in
+# an object's dictionary beside the arrays is taken from an empty one.
+_CLASSES: Mapping[str, Any] = {
+    "csr": sp.csr_array,
+    "csc": sp.csc_array,
+    "coo": sp.coo_array,
+    "bsr": sp.bsr_array,
+    "dia": sp.dia_array,
 }
+
+
+@lru_cache(maxsize=16)
+def _attributes(name: str, is_canonical: bool) -> Mapping[str, Any]:
+    """Return what an object of a class has beside shape and arrays."""
+    out: Any = _CLASSES[name]((1, 1))
+    if name != "dia":
+        if is_canonical:
+            out.has_canonical_format = True
+        elif name == "coo":
+            out.has_canonical_format = False
+        else:  # only looked at when somebody asks
+            for flag in ("_has_sorted_indices", "_has_canonical_format"):
+                out.__dict__.pop(flag, None)
+    return MappingProxyType(dict(out.__dict__))
+
+
+def scipy_builder(
+    name: str, format: Format, shape: tuple[int, ...]
+) -> Callable[[Sequence[Array]], Any]:
+    """Return what makes a SciPy array of class ``name`` over buffers that it is known to hold.
+
+    The buffers are in canonical order.
+    """
+    kind = _CLASSES[name]
+    rest = dict(_attributes(name, format == canonical_format(format)))
+    rest["_shape"] = shape
+
+    def parts(buffers: Sequence[Array]) -> dict[str, Any]:
+        match name:
+            case "coo":
+                return {"coords": tuple(buffers[1:-1]), "data": buffers[-1]}
+            case "dia":
+                _, offsets, values = buffers
+                return {"offsets": offsets, "data": values.reshape(len(offsets), shape[1])}
+            case "bsr":
+                indptr, indices, values = buffers
+                values = values.reshape(-1, *_class_of(format)[1])
+                return {"indptr": indptr, "indices": indices, "data": values}
+            case _:
+                indptr, indices, values = buffers
+                return {"indptr": indptr, "indices": indices, "data": values}
+
+    def build(buffers: Sequence[Array]) -> Any:
+        out = kind.__new__(kind)
+        out.__dict__ = rest | parts(buffers)
+        return out
+
+    return build
 
 
 def build_scipy(name: str, structure: Structure, values: Array) -> Any:
     """Return the SciPy array of class ``name`` over buffers that it is known to hold."""
-    out: Any = copy(_EMPTY[name])
-    out._shape, out.data = structure.shape, values
-    match name:
-        case "coo":
-            out.coords = structure.coordinates
-        case "dia":
-            offsets = structure.coordinates[0]
-            assert offsets is not None
-            out.offsets, out.data = offsets, values.reshape(len(offsets), structure.shape[1])
-            return out
-        case "bsr":
-            out.data = values.reshape(-1, *_class_of(structure.format)[1])
-        case _:
-            pass
-    if name != "coo":
-        out.indptr, out.indices = structure.positions[1], structure.coordinates[1]
-    if structure.format == canonical_format(structure.format):
-        out.has_canonical_format = True
-    else:  # only looked at when somebody asks
-        for flag in ("_has_sorted_indices", "_has_canonical_format"):
-            out.__dict__.pop(flag, None)
-        if name == "coo":
-            out.has_canonical_format = False
-    return out
+    buffers = join_buffers(structure, values)
+    return scipy_builder(name, structure.format, structure.shape)(buffers)

@@ -9,12 +9,12 @@ value each.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import Add
 from sparsejit.formats import Format, LevelKind
 
@@ -38,6 +38,9 @@ __all__ = [
 
 Array = np.ndarray[Any, np.dtype[Any]]
 OptionalArrays = tuple[Array | None, ...]
+
+_INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
+_LARGEST_INT32 = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,8 +131,7 @@ def scipy_index_dtype(shape: Sequence[int], stored: int) -> np.dtype[Any]:
     >>> scipy_index_dtype((10, 2**31), 5).name
     'int64'
     """
-    largest = max((stored, *shape), default=0)
-    return np.dtype(np.int32 if largest <= np.iinfo(np.int32).max else np.int64)
+    return _INT32 if max(stored, *shape, 0) <= _LARGEST_INT32 else _INT64
 
 
 def width_dtype(width: int, signed: bool = False) -> np.dtype[Any]:

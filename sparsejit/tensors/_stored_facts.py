@@ -8,13 +8,13 @@ checks at every call). Of positions on a device only the extents are asked.
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.formats import Format, LevelKind
 from sparsejit.ir.stored_facts import RowLengths, StoredFacts, lengths_of
 from sparsejit.tensors._operand import Operand

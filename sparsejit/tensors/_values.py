@@ -6,11 +6,11 @@ each call: as they lie, permuted, or with duplicates added up; and the way back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.errors import UnsupportedError
 from sparsejit.tensors._dtypes import BFLOAT16
 from sparsejit.tensors._storage import Array

@@ -9,12 +9,12 @@ for what it does not store.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr, Dim, as_linear, dims_of, mul
 from sparsejit.errors import Location, TensorTypeError, TraceError, UnsupportedError
 from sparsejit.formats import Dense, Format

@@ -8,12 +8,13 @@ what is not stored is never visited.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr, Constant, Dim, add
 from sparsejit.errors import Location, TensorValueError, UnsupportedError
 from sparsejit.formats import COO, CSC, CSR, DIA, Dense, Format

@@ -7,8 +7,9 @@ there, and what needs nothing of a loop is computed before the loop.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import Dim
 from sparsejit.ir.tensor import Op, Value
 

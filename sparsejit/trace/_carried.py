@@ -8,8 +8,9 @@ live in, where the user's program has no more use for what was there.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr, Dim
 from sparsejit.errors import Location, TensorTypeError
 from sparsejit.formats import Dense, Format, LevelKind

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr, Dim
 from sparsejit.errors import Location, TraceError
 from sparsejit.formats import Format

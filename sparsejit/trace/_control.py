@@ -8,11 +8,11 @@ arrays from outside are read there, but only what is carried changes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr, Constant, Dim
 from sparsejit.errors import Location, TensorTypeError
 from sparsejit.ir.ops import BinaryOp

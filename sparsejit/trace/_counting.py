@@ -9,9 +9,9 @@ value enters only where something is missing, so that a nan does not reach full 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr, Constant, add
 from sparsejit.errors import Location
 from sparsejit.formats import Dense, Format

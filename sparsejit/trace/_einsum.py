@@ -8,8 +8,8 @@ Subscripts are read as NumPy reads them, errors included.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr, Constant, Dim
 from sparsejit.errors import TensorValueError
 from sparsejit.formats import Format

@@ -9,8 +9,8 @@ destination's old value.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr, AffineMap, Dim, dims_of, substitute
 from sparsejit.errors import Location, TensorTypeError
 from sparsejit.formats import Dense, Format

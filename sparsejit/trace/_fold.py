@@ -7,11 +7,12 @@ one associative operation of the IR reduces in any order; every other one in the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr
 from sparsejit.errors import Location, TraceError
 from sparsejit.formats import Dense, Format

@@ -8,8 +8,8 @@ j]``) bounds the index that nothing else bounds, or shortens one that it alone c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr, Constant, Dim, add, as_linear, dims_of, floordiv, mul
 from sparsejit.errors import SubscriptError, TensorValueError, TraceError, UnsupportedError
 from sparsejit.ir.tensor import ExtractSlice, Value

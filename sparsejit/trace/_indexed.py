@@ -8,12 +8,13 @@ wanted. Affine combinations (``2 * i + 1``, ``i + j``) are indices too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr, Constant, Dim, add, mul
 from sparsejit.errors import TraceError
 from sparsejit.ir.ops import BinaryOp

@@ -8,9 +8,9 @@ and returns a ``Traced``: the tensor function and how its results make up the re
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr, Dim, evaluate
 from sparsejit.formats import Format
 from sparsejit.ir.facts import Fact

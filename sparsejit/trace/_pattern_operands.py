@@ -8,9 +8,9 @@ a value is computed where ordinary arithmetic meets it: ``Nothing`` never enters
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr, Dim
 from sparsejit.errors import Location
 from sparsejit.formats import Format

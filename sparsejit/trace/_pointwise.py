@@ -8,9 +8,10 @@ they are the user's indices. Data only: everything here is pure.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import Add, AffineExpr, Constant, Dim, FloorDiv, Mod, Mul, dims_of, substitute
 from sparsejit.ir.fold import constant, fold_binary, fold_cast, fold_unary
 from sparsejit.ir.ops import BinaryOp, UnaryOp

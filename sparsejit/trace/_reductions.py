@@ -8,12 +8,12 @@ counts with its fill value.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr, Constant, Dim, add
 from sparsejit.errors import AxisError, TensorTypeError, TensorValueError
 from sparsejit.ir.ops import BinaryOp

@@ -5,8 +5,7 @@ Data only: by the name of the function or method. What has no row here is refuse
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from sparsejit._dataclasses import dataclass
 from sparsejit.errors import UnsupportedError
 from sparsejit.trace._locations import caller
 

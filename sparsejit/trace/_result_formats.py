@@ -9,9 +9,9 @@ compressed where the loop over it visits stored entries only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import Dim, FloorDiv, dims_of
 from sparsejit.formats import BSR, COO, CSC, CSR, DIA, Dense, Format, Level, LevelKind, LevelType
 from sparsejit.ir.fold import identity_const, zero_of

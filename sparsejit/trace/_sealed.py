@@ -6,8 +6,7 @@ have made a view or a copy: assigning would be right for one of them only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from sparsejit._dataclasses import dataclass
 from sparsejit.errors import Location, TensorValueError, UnsupportedError
 
 __all__ = ["LAYOUT", "READ_ONLY", "VIEW_OF_SUM", "Sealed"]

@@ -7,10 +7,10 @@ entries meet; the sum starts from its identity, which is also what the result do
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.errors import TensorValueError
 from sparsejit.formats import Format
 from sparsejit.ir.fold import identity_const, zero_of

@@ -8,9 +8,10 @@ store an entry where none is, or lose one, is refused: it could not be done in t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr, AffineMap, Dim, substitute
 from sparsejit.errors import Location, UnsupportedError
 from sparsejit.ir.fold import identity_const

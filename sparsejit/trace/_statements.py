@@ -8,11 +8,11 @@ output is computed when it is needed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr, Constant, Dim, as_linear
 from sparsejit.errors import Location, TensorTypeError, TraceError, UnsupportedError
 from sparsejit.formats import Format

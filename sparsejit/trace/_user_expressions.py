@@ -13,12 +13,13 @@ import inspect
 import operator
 import types
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import Any, NoReturn
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.types import DType
 from sparsejit.trace._array import Array
 from sparsejit.trace._context import Trace

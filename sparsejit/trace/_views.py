@@ -8,8 +8,9 @@ writing changes the base. Composition is pure; ``_array`` turns a view into ``Ex
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr, Constant, add, floordiv, mul
 from sparsejit.errors import SubscriptError, TensorValueError
 from sparsejit.trace._extents import Extents, difference, tidy

@@ -257,7 +257,7 @@ def test_an_error_while_running_changes_nothing(
             compiled.kernel(arguments)
             raise MemoryError
 
-    failing = type(compiled)(compiled.loops, compiled.source, Failing(), 0.0)
+    failing = type(compiled)(compiled.results, compiled.lowered, Failing(), 0.0)
     monkeypatch.setitem(programs[0].compiled, next(iter(programs[0].compiled)), failing)
     monkeypatch.setattr(f, "_routes", f.routes(f.plan_tally()))  # which remember the kernel
     with pytest.raises(MemoryError):

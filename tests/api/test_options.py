@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import sparsejit as sj
 from sparsejit import sparse_jit
 from sparsejit.api import CompiledFunction
-from sparsejit.runtime.opening import device_at_hand
+from sparsejit.runtime.at_hand import device_at_hand
 from sparsejit.runtime.probe import cuda_obstacles, cupy_version, package_version, probe_driver
 
 

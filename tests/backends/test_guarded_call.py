@@ -1,13 +1,17 @@
 """Guarded calls: what differs from what was seen is a miss, and nothing is touched then."""
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import sparsejit as sj
 from sparsejit.backends import MISS
-from sparsejit.backends.llvm._guarded_call import is_supported
+from sparsejit.backends.llvm._guarded_call import is_supported, makes_arrays
+from sparsejit.tensors import ready_of
 
 
 class Sub(np.ndarray[Any, Any]):
@@ -65,7 +69,7 @@ def test_a_call_like_the_one_that_was_seen() -> None:
     direct, arrays, expected = matmul()
     made = [np.full(shape, np.nan, dtype) for shape, dtype in direct.made]
     assert direct.call(*(array.copy() for array in arrays), *made) == 0
-    np.testing.assert_allclose(direct.wrapped(None, arrays, made)[0], expected)
+    np.testing.assert_allclose(direct.wrapped(0, None, arrays, made)[0], expected)
 
 
 @pytest.mark.parametrize("what", list(others(np.ones((3, 4)))))
@@ -93,3 +97,68 @@ def test_strides_are_compared_where_they_are_no_ones_own() -> None:
     np.testing.assert_array_equal(made[0], expected)
     for other in (wide[:, ::3], wide[:, ::-3], np.ones((3, 8))[:, ::2]):
         assert direct.call(other, y, *made) == MISS
+
+
+def added() -> tuple[Any, Any, Any]:
+    """The direct call of a sum of sparse arrays, and the arguments."""
+    x, y = (sp.csr_array(np.diag([1.0, 0, 3]) * k) for k in (1, 2))
+    f = sj.sparse_jit(lambda x, y: x + y)
+    for _ in range(2):
+        f(x, y)
+    era = f._routes._era
+    assert era is not None
+    assert era.recent is not None
+    return era.recent.direct, [*ready(x), *ready(y)], x + y
+
+
+def ready(x: Any) -> tuple[Any, ...]:
+    found = ready_of(x, True)
+    assert found is not None
+    return found.buffers
+
+
+@pytest.mark.skipif(not makes_arrays(), reason="another NumPy")
+def test_arrays_of_the_kernels_memory() -> None:
+    direct, arguments, expected = added()
+    assert direct.makes_arrays
+    assert direct.room == 0
+    made = [np.empty(shape, dtype) for shape, dtype in direct.made]
+    answer = direct.call(*arguments, *made)
+    assert type(answer) is tuple
+    for array in answer:
+        alike = np.empty(array.shape, array.dtype)
+        assert array.flags.num == alike.flags.num, "as NumPy's own, which owns its memory"
+        assert array.strides == alike.strides
+        assert array.base is None
+        assert sys.getrefcount(array) == sys.getrefcount(alike) + 1  # that of the tuple
+    _, indices, values = direct.wrapped(answer, None, arguments, made)
+    assert indices.tolist() == expected.indices.tolist()
+    assert values.tolist() == expected.data.tolist()
+
+
+@pytest.mark.skipif(not makes_arrays(), reason="another NumPy")
+def test_dtypes_keep_their_references_and_memory_is_freed() -> None:
+    direct, arguments, _ = added()
+    made = [np.empty(shape, dtype) for shape, dtype in direct.made]
+    kinds = [array.dtype for array in direct.call(*arguments, *made)]
+    before = [sys.getrefcount(kind) for kind in kinds]
+    for _ in range(100):
+        direct.call(*arguments, *made)
+    assert all(abs(sys.getrefcount(k) - n) < 50 for k, n in zip(kinds, before, strict=True))
+    big = sp.random_array((3000, 3000), density=0.01, format="csr", rng=np.random.default_rng(1))
+    f = sj.sparse_jit(lambda x: x + x)
+    for _ in range(3):
+        f(big)
+    start = resident()
+    for _ in range(200):  # a megabyte each
+        f(big)
+    assert resident() - start < 50_000
+
+
+def resident() -> int:
+    """The kilobytes of memory that this process has."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        pytest.skip("no /proc")
+    line = next(line for line in status.read_text().splitlines() if line.startswith("VmRSS"))
+    return int(line.split()[1])

@@ -109,12 +109,12 @@ def test_what_changes_the_code_changes_the_key(
     assert _run_once() == MISS
     assert _run_once(reassociate=False) == MISS
     assert _run_once(step=2) == MISS
-    known = _engine._environment()
+    known = _engine.environment()
     for place in range(len(known)):
         other = (*known[:place], "another", *known[place + 1 :])
-        monkeypatch.setattr(_engine, "_environment", lambda other=other: other)
+        monkeypatch.setattr(_engine, "environment", lambda other=other: other)
         assert _run_once() == MISS, known[place]
-    monkeypatch.setattr(_engine, "_environment", lambda: known)
+    monkeypatch.setattr(_engine, "environment", lambda: known)
     assert _run_once() == HIT
 
 

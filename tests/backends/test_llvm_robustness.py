@@ -17,7 +17,7 @@ import pytest
 
 from sparsejit.backends.llvm import LlvmBackend
 from sparsejit.backends.llvm._compiler import compiled
-from sparsejit.backends.llvm._module import Emitted
+from sparsejit.backends.llvm._engine import Emitted
 from sparsejit.backends.llvm.backend import LlvmKernel
 from sparsejit.errors import TensorTypeError
 from sparsejit.formats import ELL

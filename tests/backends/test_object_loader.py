@@ -12,7 +12,7 @@ import pytest
 import sparsejit as sj
 from sparsejit.backends.llvm import _engine
 from sparsejit.backends.llvm._compiler import compiled, engine_of
-from sparsejit.backends.llvm._module import Emitted
+from sparsejit.backends.llvm._engine import Emitted
 from sparsejit.backends.llvm._object_loader import load_object
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,10 +13,11 @@ import pytest
 import sparsejit as sj
 from sparsejit.errors import DeviceError
 from sparsejit.runtime import opening
+from sparsejit.runtime.at_hand import device_at_hand
 from sparsejit.runtime.cuda import CudaRuntime
 from sparsejit.runtime.device import DeviceRuntime
 from sparsejit.runtime.fake import FakeRuntime, Injection
-from sparsejit.runtime.opening import device_at_hand, open_device, started, use_runtime
+from sparsejit.runtime.opening import open_device, started, use_runtime
 from sparsejit.runtime.probe import DriverReport
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.backends.cusparse._abi import (
     COLUMNS_SINCE,
     DATA_TYPES,

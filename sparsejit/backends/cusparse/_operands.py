@@ -7,9 +7,10 @@ possible (a matrix by columns is its transpose by rows), and dense ones with a l
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.backends.cusparse._abi import ORDER_COLUMN, ORDER_ROW
 from sparsejit.ir.device_code import DeviceArray, LibraryArguments
 from sparsejit.ir.device_statements import DenseMatrix, LibraryCall, SparseLayout, SparseMatrix

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.backends.cusparse._abi import COMPUTE_TYPES, DATA_TYPES, ORDER_ROW, call
 from sparsejit.backends.cusparse._descriptors import (
     Described,

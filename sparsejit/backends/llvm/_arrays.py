@@ -8,9 +8,9 @@ still be known to lie side by side.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.backends.llvm._text import Builder, Value, integer
 from sparsejit.backends.llvm._types import alignment, in_memory
 from sparsejit.ir.loops import Memref, View

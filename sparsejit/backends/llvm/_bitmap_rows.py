@@ -13,8 +13,9 @@ and Kokkos' accumulators.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.loop_uses import variables
 from sparsejit.ir.loop_walk import all_statements, expressions, map_body, memrefs
 from sparsejit.ir.loop_writing import Names, binary, compare, int_, plus

@@ -8,8 +8,8 @@ by rows is the transposed product, ``C.T = B.T @ A.T``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.backends.llvm._arrays import Array, element_size
 from sparsejit.backends.llvm._text import Builder, Callee, Value, integer
 from sparsejit.backends.llvm._types import real

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,11 @@ from numpy.typing import NDArray
 
 from sparsejit.backends.llvm._arrays import Layout
 from sparsejit.backends.llvm._expand_assembly import FULL
-from sparsejit.backends.llvm._module import OBJECT_HEAD, owned_roots, preallocated, result_roots
+from sparsejit.backends.llvm._interface import OBJECT_HEAD, Interface
 from sparsejit.backends.llvm._statements import NO_MEMORY
 from sparsejit.errors import TensorTypeError
 from sparsejit.ir.fold import numpy_dtype
-from sparsejit.ir.loop_walk import all_statements
-from sparsejit.ir.loops import Alloc, Binary, DimOf, Expr, Lit, LoopFunc, Memref, Var
+from sparsejit.ir.loops import Binary, DimOf, Expr, Lit, Memref, Var
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.types import DType
 
@@ -62,27 +62,26 @@ def object_layout_is_known() -> bool:
 class Arguments:
     """The parameters of a function: how their arguments are checked and laid down in a block."""
 
-    __slots__ = ("_arrays", "_count", "_dtypes", "_others", "_ranks", "func")
+    __slots__ = ("_arrays", "_count", "_dtypes", "_others", "_ranks", "params")
 
-    def __init__(self, func: LoopFunc) -> None:
-        self.func = func
-        places = range(len(func.params))
-        self._count = len(func.params)
-        self._arrays = [place for place in places if isinstance(func.params[place], Memref)]
+    def __init__(self, params: tuple[Memref | Var, ...]) -> None:
+        self.params = params
+        places = range(len(params))
+        self._count = len(params)
+        self._arrays = [place for place in places if isinstance(params[place], Memref)]
         self._others = [
             place
             for place in places
-            if isinstance(func.params[place], Var) and func.params[place].dtype is not DType.INT64
+            if isinstance(params[place], Var) and params[place].dtype is not DType.INT64
         ]
-        self._dtypes = [numpy_dtype(param.dtype) for param in func.params]
-        self._ranks = [param.rank if isinstance(param, Memref) else -1 for param in func.params]
+        self._dtypes = [numpy_dtype(param.dtype) for param in params]
+        self._ranks = [param.rank if isinstance(param, Memref) else -1 for param in params]
 
     @property
     def format(self) -> str:
         """The layout of the words, in the notation of ``struct``."""
         return "".join(
-            "q" if isinstance(param, Memref) else _FORMATS[param.dtype]
-            for param in self.func.params
+            "q" if isinstance(param, Memref) else _FORMATS[param.dtype] for param in self.params
         )
 
     def words(self, arguments: Sequence[object]) -> tuple[list[Any], tuple[int, ...]]:
@@ -112,7 +111,7 @@ class Arguments:
         return packed, tuple(flags)
 
     def _check(self, place: int, array: object) -> None:
-        param, dtype = self.func.params[place], self._dtypes[place]
+        param, dtype = self.params[place], self._dtypes[place]
         if not isinstance(array, np.ndarray):
             raise TensorTypeError(
                 f"'{param.name}' must be an array, not of type {type(array).__name__}"
@@ -184,39 +183,36 @@ class _Window:
 
 
 class Results:
-    """The results of a function: those to be made before a call, and those it hands out."""
+    """The results of a function: those to be made before a call, and those it hands out.
+
+    ``can_fail`` says whether memory may be missing, or the room of a level.
+    """
 
     __slots__ = (
-        "_allocates",
         "_flat",
         "_free",
-        "_has_status",
         "_is_simple",
         "_made",
         "_numbers",
         "_owners",
         "_params",
         "_roots",
+        "can_fail",
     )
 
-    def __init__(self, func: LoopFunc, *, has_status: bool = False) -> None:
-        self._has_status = has_status
-        self._params = {param.name: place for place, param in enumerate(func.params)}
+    def __init__(self, interface: Interface) -> None:
+        self.can_fail = interface.can_fail
+        self._params = {param.name: place for place, param in enumerate(interface.params)}
         self._made = [
             (
-                stmt.memref.name,
                 tuple(_evaluator(extent, self._params) for extent in stmt.extents),
                 numpy_dtype(stmt.memref.dtype),
             )
-            for stmt in preallocated(func)
+            for stmt in interface.made
         ]
-        self._allocates = any(
-            isinstance(stmt, Alloc) and stmt.memref.name not in {name for name, *_ in self._made}
-            for stmt in all_statements(func.body)
-        )
-        self._numbers = {name: number for number, (name, _, _) in enumerate(self._made)}
-        self._owners = result_roots(func)
-        self._roots = owned_roots(func)
+        self._numbers = interface.numbers
+        self._owners = interface.shown
+        self._roots = interface.owned
         self._flat = [memref for memref, _ in self._owners if memref.name not in self._numbers]
         self._is_simple = not self._flat
         self._free = ctypes.CDLL(None).free
@@ -233,16 +229,34 @@ class Results:
         """How many words the function writes."""
         return len(self._roots) + sum(1 + 2 * memref.rank for memref in self._flat)
 
-    @property
-    def can_fail(self) -> bool:
-        """Whether memory may be missing, or the room of a level."""
-        return self._allocates or self._has_status
+    def owned(self) -> list[tuple[Memref, int]] | None:
+        """Return the results that the function hands out with memory of their own.
+
+        With each comes the place among the written words where its address and its extents stand.
+        None where a result shows a part of an array, or of what another result shows.
+        """
+        found: list[tuple[Memref, int]] = []
+        place = len(self._roots)
+        for memref, root in self._owners:
+            if memref.name in self._numbers:
+                continue
+            if memref.name != root or root not in self._roots:
+                return None
+            found.append((memref, place))
+            place += 1 + 2 * memref.rank
+        return found if len(found) == len(self._roots) else None
+
+    def order(self) -> tuple[int, ...]:
+        """Return where each result stands among the arrays that the caller makes and ``owned``."""
+        others = count(len(self._made))
+        named = (self._numbers.get(memref.name) for memref, _ in self._owners)
+        return tuple(next(others) if number is None else number for number in named)
 
     def shapes(self, arguments: Sequence[Any]) -> tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]:
         """Return extents and dtypes of the results whose extents are known."""
         return tuple(
             (tuple([extent(arguments) for extent in extents]), dtype)
-            for _, extents, dtype in self._made
+            for extents, dtype in self._made
         )
 
     def make(self, arguments: Sequence[Any]) -> list[NDArray[Any]]:

@@ -7,8 +7,9 @@ function, as its parameters or loaded from a block.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.backends.llvm._arrays import Array
 from sparsejit.backends.llvm._expressions import Expressions
 from sparsejit.backends.llvm._text import Builder, Value

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sparsejit.backends.llvm._lowerings import LOOP_LOWERINGS, lower
-from sparsejit.backends.llvm._module import view_roots
 from sparsejit.backends.llvm._options import CodeOptions, Host
 from sparsejit.backends.llvm._parallel import parallel_loops
 from sparsejit.backends.llvm._pool import has_threads, thread_limit
@@ -20,6 +19,7 @@ from sparsejit.backends.llvm._tiles import find_tiles
 from sparsejit.backends.llvm._vector_sums import find_sums
 from sparsejit.backends.llvm._work import work_of
 from sparsejit.ir.facts import Fact, FactKind
+from sparsejit.ir.loop_uses import roots as roots_of
 from sparsejit.ir.loop_walk import all_statements, memrefs
 from sparsejit.ir.loops import For, LoopFunc, Memref, Var
 
@@ -55,7 +55,7 @@ def _printed(func: LoopFunc, options: CodeOptions) -> Iterator[Fact]:
     """What is done when the loops are printed."""
     loops = [stmt for stmt in all_statements(func.body) if isinstance(stmt, For)]
     names = {memref.name for stmt in all_statements(func.body) for memref in memrefs(stmt)}
-    roots = view_roots(func)
+    roots = roots_of(func)
     tiles = {} if "tiles" in options.without else find_tiles(func.body, roots, frozenset(names))
     for name, tile in tiles.items():
         rows = ", ".join(memref.name for memref, _ in tile.targets)

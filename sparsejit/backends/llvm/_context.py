@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.backends.llvm._options import CodeOptions
 from sparsejit.backends.llvm._tiles import Tile
 from sparsejit.ir.loops import Stmt

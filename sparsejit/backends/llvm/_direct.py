@@ -1,30 +1,33 @@
 """A kernel for arguments like those of one call: nothing is looked up again, everything is guarded.
 
-In: a function and the arguments it was called with. Out: a ``Direct``. Extents are part of it; the
-arrays are compared in machine code, scalars are packed by what their parameter wants.
+In: the parameters of a kernel and the arguments it was called with. Out: a ``Direct``. Extents are
+part of it; the arrays are compared in machine code, scalars are packed by what their parameter
+wants.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.backends.llvm._calls import Results, scalar_format, scalar_words
 from sparsejit.backends.llvm._guarded_call import (
     Double,
+    Fresh,
     Made,
     Part,
     Received,
     Seen,
     Word,
     guarded_call,
+    makes_arrays,
 )
 from sparsejit.ir.fold import numpy_dtype
-from sparsejit.ir.loops import LoopFunc, Memref
+from sparsejit.ir.loops import Memref, Var
 from sparsejit.ir.types import DType
 
 __all__ = ["Direct", "direct_call"]
@@ -34,12 +37,13 @@ __all__ = ["Direct", "direct_call"]
 class Direct:
     """A guarded call: ``call(*arguments, *made, *words)``, the arguments behind the extents.
 
-    It returns a status: 0, what ``failure`` explains, or ``MISS``. ``made`` are extents and dtypes
-    of the arrays to be made for results. ``room`` is the length of ``words``, the array of 64-bit
-    integers to be added where it is not 0. ``pack[k]`` is None, or what becomes of argument k.
+    It returns a status: 0, what ``failure`` explains, or ``MISS``; in the place of 0, where the
+    kernel makes arrays, these. ``made`` are extents and dtypes of the arrays to be made for
+    results. ``room`` is the length of ``words``, the array of 64-bit integers to be added where it
+    is not 0. ``pack[k]`` is None, or what becomes of argument k.
     """
 
-    call: Callable[..., int]
+    call: Callable[..., Any]
     extents: tuple[Any, ...]
     made: tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
     room: int
@@ -47,16 +51,30 @@ class Direct:
     can_fail: bool
     failure: Callable[[int], Exception]
     results: Results
-    kept: tuple[object, ...]  # dtypes that are compared by address, and the code
+    kept: tuple[object, ...]  # dtypes that are known by address, and the code
+    order: tuple[int, ...] | None
 
-    def wrapped(self, words: Any, arguments: Sequence[Any], made: Sequence[Any]) -> Sequence[Any]:
+    @property
+    def makes_arrays(self) -> bool:
+        """Whether ``call`` returns arrays."""
+        return self.order is not None
+
+    def wrapped(
+        self, answer: Any, words: Any, arguments: Sequence[Any], made: Sequence[Any]
+    ) -> Sequence[Any]:
         """Return the result arrays."""
+        if self.order is not None:
+            if not made:
+                arrays: Sequence[Any] = answer
+                return arrays
+            both = (*made, *answer)
+            return [both[place] for place in self.order]
         numbers = words.tolist() if self.room else ()
         return self.results.wrapped(numbers, (*self.extents, *arguments), made)
 
 
 def direct_call(
-    func: LoopFunc,
+    params: Sequence[Memref | Var],
     results: Results,
     entry: tuple[int, object],
     arguments: Sequence[Any],
@@ -73,7 +91,7 @@ def direct_call(
     template: list[int] = []
     parts: list[Part] = []
     pack: list[Callable[[Any], Any] | None] = []
-    for number, (param, argument) in enumerate(zip(func.params, arguments, strict=True)):
+    for number, (param, argument) in enumerate(zip(params, arguments, strict=True)):
         place = len(template)
         if isinstance(param, Memref):
             template.append(0)
@@ -90,16 +108,27 @@ def direct_call(
     for _ in made:
         parts.append(Made(len(template)))
         template.append(0)
-    if results.room:
+    owned = results.owned() if makes_arrays() else None
+    room, start = results.room, len(template)
+    fresh = [Fresh(start + place, numpy_dtype(m.dtype), m.rank) for m, place in owned or ()]
+    if room and not fresh:
         parts.append(Received())
-    call = guarded_call(entry[0], template, results.room, parts, cache=cache)
+    call = guarded_call(entry[0], template, room, parts, fresh, cache=cache)
     if call is None:
         return None
-    dtypes = tuple(part.array.dtype for part in parts if isinstance(part, Seen))
-    extents = tuple(arguments[:num_extents])
-    can_fail = results.can_fail
-    kept = (*dtypes, entry[1])
-    return Direct(call, extents, made, results.room, tuple(pack), can_fail, failure, results, kept)
+    dtypes = [part.array.dtype for part in parts if isinstance(part, Seen)]
+    return Direct(
+        call,
+        tuple(arguments[:num_extents]),
+        made,
+        0 if fresh else room,
+        tuple(pack),
+        results.can_fail,
+        failure,
+        results,
+        (*dtypes, *fresh, entry[1]),
+        results.order() if fresh else None,
+    )
 
 
 def _packer(dtype: DType) -> Callable[[Any], bytes]:

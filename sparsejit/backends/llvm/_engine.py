@@ -14,21 +14,22 @@ import os
 import platform
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.backends.disk_cache import digest, read_entry, write_entry
 from sparsejit.backends.llvm._blas import BLAS_SYMBOLS
 from sparsejit.backends.llvm._blas_symbols import blas_addresses
-from sparsejit.backends.llvm._module import Emitted
 from sparsejit.backends.llvm._object_loader import load_object
 from sparsejit.backends.llvm._options import Host
 from sparsejit.backends.llvm._pool import COUNT, RUN, Pool
 from sparsejit.backends.llvm._pool_text import POOL_EXTERNAL, pool_text
 from sparsejit.debug import logger
 
-__all__ = ["Loaded", "load_module", "thread_pool"]
+__all__ = ["Emitted", "Loaded", "environment", "load_module", "thread_pool"]
 
 _KIND = "llvm"
 _PROCESSOR = Path("/proc/cpuinfo")
@@ -57,6 +58,18 @@ if hasattr(os, "register_at_fork"):
 
 
 @dataclass(frozen=True, slots=True)
+class Emitted:
+    """The text of a module, and the external functions that it calls.
+
+    ``is_short``: what runs in it is over at once, whatever the optimizer would do.
+    """
+
+    text: str
+    external: tuple[str, ...]
+    is_short: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Loaded:
     """The address of the entry; the code lives as long as ``owners`` do."""
 
@@ -66,8 +79,11 @@ class Loaded:
 
 
 @functools.cache
-def _environment() -> tuple[str, ...]:
-    """Return what objects depend on beside the loop function and the options."""
+def environment() -> tuple[str, ...]:
+    """Return what objects depend on beside the loop function and the options.
+
+    That is also what a loop function depends on beside what it is lowered from.
+    """
     return platform.python_version(), _processor(), _llvm(), _generator()
 
 
@@ -92,23 +108,32 @@ def _llvm() -> str:
     if spec is None or not spec.submodule_search_locations:
         raise ModuleNotFoundError("the CPU target needs llvmlite: pip install llvmlite")
     folder = Path(next(iter(spec.submodule_search_locations)))
-    return "\n".join((_stamps(folder, "*.py"), _stamps(folder / "binding", "*")))
+    return _stamps(folder / "binding", (".py", ".so", ".dylib", ".dll"))
 
 
 def _generator() -> str:
-    """Return a key of the code that prints LLVM IR, and of what it prints it from."""
-    package = Path(__file__).parents[2]
-    folders = [Path(__file__).parent, package / "backends" / "support", package / "ir"]
-    return "\n".join(_stamps(folder, "*.py") for folder in folders)
+    """Return a key of the code that lowers and prints functions: this package."""
+    return _stamps(Path(__file__).parents[2], (".py",))
 
 
-def _stamps(folder: Path, pattern: str) -> str:
-    """Return name, size and times of some files; the time of its entry changes with any file."""
-    found = []
-    for path in sorted(folder.glob(pattern)):
-        known = path.stat()
-        times = known.st_mtime_ns, known.st_ctime_ns
-        found.append(f"{path.name} {known.st_size} {times} {known.st_ino}")
+def _stamps(folder: Path, endings: tuple[str, ...]) -> str:
+    """Return name, size and times of the files in a folder and in those inside of it.
+
+    The time of its entry changes with any file.
+    """
+    found: list[str] = []
+    waiting = [str(folder)]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in sorted(entries, key=attrgetter("name")):
+                if entry.name == "__pycache__":
+                    continue
+                if entry.is_dir():
+                    waiting.append(entry.path)
+                elif entry.name.endswith(endings):
+                    known = entry.stat()
+                    times = known.st_mtime_ns, known.st_ctime_ns
+                    found.append(f"{entry.name} {known.st_size} {times} {known.st_ino}")
     return "\n".join(found)
 
 
@@ -141,7 +166,7 @@ def _object(
     cache: bool,
 ) -> tuple[bytes, bool]:
     """Return the object of a module, and whether it was found on disk."""
-    key = digest(*described, *_environment())
+    key = digest(*described, *environment())
     # LLVM ends the process over what is no object: an entry says whose it is.
     mark = f"object {key}\n".encode()
     stored = read_entry(_KIND, key) if cache else None
@@ -189,7 +214,7 @@ def thread_pool() -> Pool:
 
 def _loaded_pool() -> Pool:
     text = pool_text(platform.machine())
-    emitted = Emitted(text, POOL_EXTERNAL)
+    emitted = Emitted(text, POOL_EXTERNAL, is_short=True)
     known = frozenset(POOL_EXTERNAL)
     content, _ = _object(lambda _: emitted, ("pool", text), known, cache=True)
     names = ("count", "run", "forget", "limit", "least", "started")

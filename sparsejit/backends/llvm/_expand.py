@@ -9,8 +9,9 @@ should not.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.backends.llvm._expand_assembly import assembly
 from sparsejit.backends.llvm._expand_sort import sort_loops
 from sparsejit.ir.device_statements import LibraryCall

@@ -7,8 +7,7 @@ its first child. Only values of blocks, which have to be counted first, take a s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from sparsejit._dataclasses import dataclass
 from sparsejit.formats import Format, LevelKind
 from sparsejit.ir.loop_writing import Names, as_dtype, compare, int_, plus, times
 from sparsejit.ir.loops import (

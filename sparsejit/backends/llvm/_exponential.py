@@ -9,8 +9,8 @@ result is one. The error stays below one unit in the last place; nan and infinit
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.backends.llvm._text import Builder, Value, integer, lanes_of, scalar_of, vector_of
 from sparsejit.backends.llvm._types import real
 

@@ -2,9 +2,10 @@
 
 In: the address of an entry and what was seen at one call of it. Out: a callable of Python's
 vectorcall convention. It compares type, dtype, flags, extents and strides of each array with what
-was seen, lays down the words that the entry takes, releases the GIL and calls it. Where anything
-differs it touches nothing and returns ``MISS``. The code is the same for all kernels; what differs
-is a table, so it is compiled once and kept on disk like any other.
+was seen, lays down the words that the entry takes, releases the GIL and calls it; of the memory
+that the entry hands out it makes arrays, which free it. Where anything differs it touches nothing
+and returns ``MISS``. The code is the same for all kernels; what differs is a table, so it is
+compiled once and kept on disk like any other.
 """
 
 from __future__ import annotations
@@ -15,18 +16,25 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from sparsejit.backends.llvm._guarded_call_text import BYTES_HEAD, FLAGS, HEAD_WORDS, TEXT
-from sparsejit.backends.llvm._module import OBJECT_HEAD, Emitted
+from sparsejit._dataclasses import dataclass
+from sparsejit.backends.llvm._guarded_call_text import (
+    BYTES_HEAD,
+    FLAGS,
+    HEAD_WORDS,
+    TEXT,
+    TUPLE_HEAD,
+)
+from sparsejit.backends.llvm._interface import OBJECT_HEAD
 from sparsejit.debug import logger
 from sparsejit.errors import BackendError
 
 __all__ = [
     "Double",
+    "Fresh",
     "Made",
     "Part",
     "Received",
@@ -34,6 +42,7 @@ __all__ = [
     "Word",
     "guarded_call",
     "is_supported",
+    "makes_arrays",
 ]
 
 _C_CONTIGUOUS = 0x1
@@ -77,6 +86,18 @@ class Received:
 Part = Seen | Made | Double | Word | Received
 
 
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """An array to be made of memory whose address the entry writes to word ``place``.
+
+    Its extents stand behind the address. The memory is of ``malloc``; the array frees it.
+    """
+
+    place: int
+    dtype: np.dtype[Any]
+    rank: int
+
+
 def _descriptor(part: Part) -> list[int]:
     """Return the words that describe one argument in the table."""
     match part:
@@ -97,21 +118,31 @@ def _descriptor(part: Part) -> list[int]:
 
 
 def guarded_call(
-    address: int, template: Sequence[int], room: int, parts: Sequence[Part], *, cache: bool
-) -> Callable[..., int] | None:
+    address: int,
+    template: Sequence[int],
+    room: int,
+    parts: Sequence[Part],
+    fresh: Sequence[Fresh] = (),
+    *,
+    cache: bool,
+) -> Callable[..., Any] | None:
     """Return a callable of one object for each of ``parts``, which calls the entry at ``address``.
 
     The entry gets ``template`` with the words of the parts written over it, and ``room`` words
-    behind it. None where this Python is not laid out as the code expects.
+    behind it. The callable returns the status, in the place of 0 the tuple of the ``fresh`` arrays
+    where there are any. None where this Python is not laid out as the code expects.
     """
     code = _code(cache)
     if code is None:
         return None
     words = len(template) + room
     table = [len(parts), address, *code.functions, id(np.ndarray), words, room]
+    table += [len(fresh), *_maker_addresses()] if fresh else [0] * 6
     assert len(table) == HEAD_WORDS
     for part in parts:
         table += _descriptor(part)
+    for new in fresh:
+        table += [id(new.dtype), new.rank, new.place]
     content = struct.pack(f"={len(table) + words}q", *table, *template, *[0] * room)
     # The template stands behind the descriptors, where the walk over these ends.
     return code.bound(content)
@@ -126,6 +157,12 @@ class _MethodDefinition(ctypes.Structure):
     )
 
 
+def _addresses(*names: str) -> tuple[int, ...]:
+    """Return the addresses of functions of Python."""
+    found = (ctypes.cast(getattr(ctypes.pythonapi, n), ctypes.c_void_p).value for n in names)
+    return tuple(value or 0 for value in found)
+
+
 class _Code:
     """The loaded code: what makes callables of tables, and the functions of Python it calls."""
 
@@ -133,9 +170,7 @@ class _Code:
 
     def __init__(self, address: int, owner: object) -> None:
         api = ctypes.pythonapi
-        names = ("PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_FromLong")
-        found = (ctypes.cast(getattr(api, name), ctypes.c_void_p).value for name in names)
-        self.functions = tuple(value or 0 for value in found)
+        self.functions = _addresses("PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_FromLong")
         self._owner = owner
         self._definition = _MethodDefinition(b"guarded_call", address, _METH_FASTCALL, None)
         make = api.PyCFunction_NewEx
@@ -143,9 +178,9 @@ class _Code:
         make.restype = ctypes.py_object
         self._make: Any = make
 
-    def bound(self, table: bytes) -> Callable[..., int]:
+    def bound(self, table: bytes) -> Callable[..., Any]:
         """Return the function of Python whose ``self`` is ``table``."""
-        made: Callable[..., int] = self._make(ctypes.addressof(self._definition), table, None)
+        made: Callable[..., Any] = self._make(ctypes.addressof(self._definition), table, None)
         return made
 
 
@@ -159,7 +194,7 @@ def _code(cache: bool) -> _Code | None:
 
 @functools.cache
 def _loaded(cache: bool) -> _Code | None:
-    from sparsejit.backends.llvm._engine import load_module
+    from sparsejit.backends.llvm._engine import Emitted, load_module
 
     if not is_supported():
         return None
@@ -193,3 +228,39 @@ def is_supported() -> bool:
         and (number, wide) == (2.5, 4.5)
         and ctypes.string_at(id(content) + BYTES_HEAD, len(content)) == content
     )
+
+
+# ---------------------------------------------------------------- new arrays
+
+_VERSION, _NEW_FROM_DESCR = 0, 94
+"""Places in the table of NumPy's functions: they are part of its binary interface."""
+_VERSIONS = range(0x2000000, 0x3000000)
+
+
+@functools.cache
+def makes_arrays() -> bool:
+    """Whether arrays can be made in machine code: NumPy's table and tuples are as expected."""
+    one, two = object(), object()
+    pair = (one, two)
+    items = tuple((ctypes.c_int64 * 2).from_address(id(pair) + TUPLE_HEAD))
+    return items == (id(one), id(two)) and _new_array() != 0
+
+
+@functools.cache
+def _maker_addresses() -> tuple[int, ...]:
+    free = ctypes.cast(ctypes.CDLL(None).free, ctypes.c_void_p).value or 0
+    return (_new_array(), *_addresses("PyTuple_New", "Py_IncRef", "Py_DecRef"), free)
+
+
+@functools.cache
+def _new_array() -> int:
+    """Return the address of ``PyArray_NewFromDescr``, 0 where it is not known."""
+    core: Any = sys.modules.get("numpy._core._multiarray_umath")
+    capsule = getattr(core, "_ARRAY_API", None)
+    if capsule is None:
+        return 0
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.argtypes, pointer.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.c_void_p
+    table = (ctypes.c_void_p * (_NEW_FROM_DESCR + 1)).from_address(pointer(capsule, None))
+    version = ctypes.CFUNCTYPE(ctypes.c_uint)(table[_VERSION] or 0)()
+    return (table[_NEW_FROM_DESCR] or 0) if version in _VERSIONS else 0

@@ -3,18 +3,21 @@
 ``guarded`` is a function of Python's vectorcall convention whose ``self`` is a table in a ``bytes``
 object. The table has, in 64-bit words: the number of arguments, the address of the entry, those of
 ``PyEval_SaveThread``, ``PyEval_RestoreThread`` and ``PyLong_FromLong``, the type of arrays, the
-size of the entry's block and how many of its last words the entry writes; then a descriptor for
-each argument, and the block's first content. A descriptor is a kind and a place in the block; for
-an array to be compared (kind 0) also its dtype, flags, rank, the number of strides to compare,
-extents and strides.
+size of the entry's block and how many of its last words the entry writes; the number of arrays to
+make of what it writes, and the addresses of ``PyArray_NewFromDescr``, ``PyTuple_New``,
+``Py_IncRef``, ``Py_DecRef`` and ``free``; then a descriptor for each argument, one for each array
+to make, and the block's first content. The descriptor of an argument is a kind and a place in the
+block; for an array to be compared (kind 0) also its dtype, flags, rank, the number of strides to
+compare, extents and strides. That of an array to make is its dtype, its rank and the place where
+the entry writes the address of its memory and its extents.
 """
 
 from __future__ import annotations
 
 from sparsejit.backends.base import MISS
-from sparsejit.backends.llvm._module import OBJECT_HEAD
+from sparsejit.backends.llvm._interface import OBJECT_HEAD
 
-__all__ = ["BYTES_HEAD", "FLAGS", "HEAD_WORDS", "TEXT"]
+__all__ = ["BYTES_HEAD", "FLAGS", "HEAD_WORDS", "TEXT", "TUPLE_HEAD"]
 
 FLAGS = 0x501
 """The flags of an array that matter: contiguous (C), aligned, writeable; strides tell the rest."""
@@ -22,8 +25,16 @@ FLAGS = 0x501
 BYTES_HEAD = bytes.__basicsize__ - 1
 """Where the content of a ``bytes`` object begins."""
 
-HEAD_WORDS = 8
+TUPLE_HEAD = tuple.__basicsize__
+"""Where the items of a tuple begin."""
+
+HEAD_WORDS = 14
 """The words of a table in front of the descriptors."""
+
+_OWNS_MEMORY = 0x4
+"""The flag of an array that frees its memory itself."""
+_NEW = 0x501
+"""The flags that a new array is made with: contiguous, aligned, writeable."""
 
 TEXT = f"""
 define ptr @guarded(ptr %self, ptr %args, i64 %count) {{
@@ -39,6 +50,7 @@ entry:
   %array_type_at = getelementptr i64, ptr %table, i64 5
   %words_at = getelementptr i64, ptr %table, i64 6
   %room_at = getelementptr i64, ptr %table, i64 7
+  %fresh_at = getelementptr i64, ptr %table, i64 8
   %expected = load i64, ptr %table
   %function = load ptr, ptr %entry_at
   %save = load ptr, ptr %save_at
@@ -47,6 +59,7 @@ entry:
   %array_type = load i64, ptr %array_type_at
   %words = load i64, ptr %words_at
   %room = load i64, ptr %room_at
+  %fresh = load i64, ptr %fresh_at
   %block = alloca i64, i64 %words
   %first = getelementptr i64, ptr %table, i64 {HEAD_WORDS}
   store ptr %first, ptr %cursor
@@ -68,7 +81,9 @@ skip_one:
   br label %skip
 
 template:
-  %source = load ptr, ptr %cursor
+  %to_make = load ptr, ptr %cursor
+  %to_make_words = mul i64 %fresh, 3
+  %source = getelementptr i64, ptr %to_make, i64 %to_make_words
   store i64 0, ptr %at
   br label %copy
 copy:
@@ -137,6 +152,15 @@ run:
   %state = call ptr %save()
   %status = call i32 %function(ptr %block)
   call void %restore(ptr %state)
+  %has_fresh = icmp ne i64 %fresh, 0
+  br i1 %has_fresh, label %make, label %no_fresh
+make:
+  %went_well = icmp eq i32 %status, 0
+  br i1 %went_well, label %make_all, label %finish
+make_all:
+  %arrays = call ptr @new_arrays(ptr %table, ptr %to_make, ptr %block)
+  ret ptr %arrays
+no_fresh:
   %has_room = icmp ne i64 %room, 0
   br i1 %has_room, label %receive, label %finish
 receive:
@@ -171,6 +195,69 @@ return:
   %answer = phi i64 [ %wide, %finish ], [ {MISS}, %miss ]
   %boxed = call ptr %box(i64 %answer)
   ret ptr %boxed
+}}
+
+define internal ptr @new_arrays(ptr %table, ptr %to_make, ptr %block) {{
+entry:
+  %array_type_at = getelementptr i64, ptr %table, i64 5
+  %fresh_at = getelementptr i64, ptr %table, i64 8
+  %new_array_at = getelementptr i64, ptr %table, i64 9
+  %new_tuple_at = getelementptr i64, ptr %table, i64 10
+  %keep_at = getelementptr i64, ptr %table, i64 11
+  %drop_at = getelementptr i64, ptr %table, i64 12
+  %free_at = getelementptr i64, ptr %table, i64 13
+  %array_type = load ptr, ptr %array_type_at
+  %fresh = load i64, ptr %fresh_at
+  %new_array = load ptr, ptr %new_array_at
+  %new_tuple = load ptr, ptr %new_tuple_at
+  %keep = load ptr, ptr %keep_at
+  %drop = load ptr, ptr %drop_at
+  %free = load ptr, ptr %free_at
+  %tuple = call ptr %new_tuple(i64 %fresh)
+  br label %next
+next:
+  %n = phi i64 [ 0, %entry ], [ %n_next, %made ], [ %n_next, %freed ]
+  %found = phi ptr [ %tuple, %entry ], [ %found, %made ], [ null, %freed ]
+  %n_next = add i64 %n, 1
+  %done = icmp eq i64 %n, %fresh
+  br i1 %done, label %return, label %one
+one:
+  %offset = mul i64 %n, 3
+  %dtype_at = getelementptr i64, ptr %to_make, i64 %offset
+  %rank_at = getelementptr i64, ptr %dtype_at, i64 1
+  %place_at = getelementptr i64, ptr %dtype_at, i64 2
+  %dtype = load ptr, ptr %dtype_at
+  %rank_64 = load i64, ptr %rank_at
+  %rank = trunc i64 %rank_64 to i32
+  %place = load i64, ptr %place_at
+  %memory_at = getelementptr i64, ptr %block, i64 %place
+  %extents = getelementptr i64, ptr %memory_at, i64 1
+  %memory = load ptr, ptr %memory_at
+  %has_failed = icmp eq ptr %found, null
+  br i1 %has_failed, label %freed, label %try
+try:
+  call void %keep(ptr %dtype)
+  %array = call ptr %new_array(ptr %array_type, ptr %dtype, i32 %rank, ptr %extents, ptr null,
+                               ptr %memory, i32 {_NEW}, ptr null)
+  %is_missing = icmp eq ptr %array, null
+  br i1 %is_missing, label %drop_all, label %made
+made:
+  %flags_at = getelementptr i8, ptr %array, i64 {OBJECT_HEAD + 48}
+  %flags = load i32, ptr %flags_at
+  %owning = or i32 %flags, {_OWNS_MEMORY}
+  store i32 %owning, ptr %flags_at
+  %items = getelementptr i8, ptr %found, i64 {TUPLE_HEAD}
+  %item = getelementptr ptr, ptr %items, i64 %n
+  store ptr %array, ptr %item
+  br label %next
+drop_all:
+  call void %drop(ptr %found)
+  br label %freed
+freed:
+  call void %free(ptr %memory)
+  br label %next
+return:
+  ret ptr %found
 }}
 
 define internal i64 @size_of(ptr %d) {{

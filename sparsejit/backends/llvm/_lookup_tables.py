@@ -9,8 +9,9 @@ entries, the search stays.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.loop_uses import loaded, variables
 from sparsejit.ir.loop_walk import (
     all_expressions,

@@ -11,12 +11,13 @@ result array. The functions return 0, or the status of a failure.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sparsejit.backends.llvm._arrays import Array, Layout
 from sparsejit.backends.llvm._context import Context
+from sparsejit.backends.llvm._engine import Emitted
 from sparsejit.backends.llvm._expand import Expanded
 from sparsejit.backends.llvm._functions import Functions
+from sparsejit.backends.llvm._interface import OBJECT_HEAD, growable, owned_roots, preallocated
 from sparsejit.backends.llvm._options import CodeOptions
 from sparsejit.backends.llvm._parallel import ParallelLoops, parallel_loops
 from sparsejit.backends.llvm._statements import Statements
@@ -24,24 +25,17 @@ from sparsejit.backends.llvm._text import Builder, Module, Value, integer
 from sparsejit.backends.llvm._text_values import Callee
 from sparsejit.backends.llvm._tiles import Tile, find_tiles
 from sparsejit.backends.llvm._types import in_register
+from sparsejit.ir.loop_uses import roots
 from sparsejit.ir.loop_walk import (
-    all_expressions,
     all_statements,
     memrefs_defined,
     result_memrefs,
 )
 from sparsejit.ir.loops import (
     Alloc,
-    Call,
-    DimOf,
-    Expr,
     Let,
-    Load,
     LoopFunc,
     Memref,
-    Push,
-    Resize,
-    Search,
     Stmt,
     Var,
     View,
@@ -49,68 +43,8 @@ from sparsejit.ir.loops import (
 from sparsejit.ir.user_functions import called_by_loops
 
 __all__ = [
-    "OBJECT_HEAD",
-    "Emitted",
     "emit_module",
-    "owned_roots",
-    "preallocated",
-    "result_roots",
-    "view_roots",
 ]
-
-OBJECT_HEAD = object.__basicsize__
-"""Where the fields of a NumPy array begin, behind what all objects have: data, rank, extents."""
-
-
-@dataclass(frozen=True, slots=True)
-class Emitted:
-    """The text of a module, and the external functions that it calls."""
-
-    text: str
-    external: tuple[str, ...]
-
-
-def preallocated(func: LoopFunc) -> tuple[Alloc, ...]:
-    """Return the allocations of results that the caller can make: extents known beforehand."""
-    params = {param.name for param in func.params}
-    wanted = {memref.name for memref in result_memrefs(func)} - _growable(func)
-
-    def is_known(expr: Expr) -> bool:
-        parts = list(all_expressions(expr))
-        names = [part.name for part in parts if isinstance(part, Var)]
-        names += [part.memref.name for part in parts if isinstance(part, DimOf)]
-        computed = any(isinstance(part, Load | Search | Call) for part in parts)
-        return not computed and params.issuperset(names)
-
-    return tuple(
-        stmt
-        for stmt in func.body
-        if isinstance(stmt, Alloc)
-        and stmt.memref.name in wanted
-        and all(is_known(extent) for extent in stmt.extents)
-    )
-
-
-def result_roots(func: LoopFunc) -> list[tuple[Memref, str]]:
-    """Return the result arrays, each with the allocation or parameter whose memory it shows."""
-    roots = view_roots(func)
-    return [(memref, roots.get(memref.name, memref.name)) for memref in result_memrefs(func)]
-
-
-def view_roots(func: LoopFunc) -> dict[str, str]:
-    """Return, of each view, the allocation or parameter whose memory it shows."""
-    roots: dict[str, str] = {}
-    for stmt in all_statements(func.body):
-        if isinstance(stmt, View):
-            roots[stmt.memref.name] = roots.get(stmt.source.name, stmt.source.name)
-    return roots
-
-
-def owned_roots(func: LoopFunc) -> tuple[str, ...]:
-    """Return the allocations that the function makes and hands over in results."""
-    other = {param.name for param in func.params}
-    other |= {stmt.memref.name for stmt in preallocated(func)}
-    return tuple(dict.fromkeys(root for _, root in result_roots(func) if root not in other))
 
 
 def _setup(func: LoopFunc) -> dict[str, Stmt]:
@@ -125,12 +59,6 @@ def _setup(func: LoopFunc) -> dict[str, Stmt]:
             case _:
                 pass
     return made
-
-
-def _growable(func: LoopFunc) -> frozenset[str]:
-    return frozenset(
-        stmt.memref.name for stmt in all_statements(func.body) if isinstance(stmt, Push | Resize)
-    )
 
 
 def emit_module(
@@ -166,7 +94,7 @@ class _ModuleWriter:
         operands += ["ptr"] * (len(self._made) + 1)
         attributes = ["noalias" if kind == "ptr" else "" for kind in operands]
         loops = self._module.define(
-            "loops", "i32", operands, attributes=attributes, suffix="nounwind"
+            "loops", "i32", operands, attributes=attributes, suffix="noinline nounwind"
         )
         self._write_loops(Builder(loops))
         outer = self._module.define(entry, "i32", ["ptr"], is_internal=False, suffix="nounwind")
@@ -222,8 +150,8 @@ class _ModuleWriter:
         given = {memref.name: next(arguments) for memref in self._made}
         tiles = self._tiles()
         context = Context(
-            growable=_growable(self._func),
-            roots=view_roots(self._func),
+            growable=growable(self._func),
+            roots=roots(self._func),
             setup=_setup(self._func),
             tiles=tiles,
             options=self._options,
@@ -244,7 +172,7 @@ class _ModuleWriter:
         units = {name for name, layout in self._layouts.items() if layout is not Layout.STRIDED}
         for stmt in all_statements(self._func.body):
             units.update(made.name for made in memrefs_defined(stmt) if not isinstance(stmt, View))
-        return find_tiles(self._func.body, view_roots(self._func), frozenset(units))
+        return find_tiles(self._func.body, roots(self._func), frozenset(units))
 
     def _parallel(self, tiles: dict[str, Tile]) -> ParallelLoops:
         """The loops that run on several threads."""

@@ -14,9 +14,10 @@ import platform
 import struct
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from sparsejit._dataclasses import dataclass
 
 __all__ = ["LoadedObject", "load_object"]
 

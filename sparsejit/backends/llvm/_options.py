@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from sparsejit._dataclasses import dataclass
 
 __all__ = ["LOWERINGS", "CodeOptions", "Host"]
 

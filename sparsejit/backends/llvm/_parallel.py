@@ -9,8 +9,9 @@ it has loops of its own.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.loop_walk import (
     all_statements,
     blocks,

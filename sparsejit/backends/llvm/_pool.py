@@ -10,8 +10,10 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from sparsejit._dataclasses import dataclass
 
 __all__ = ["COUNT", "LEAST_WORK", "RUN", "Pool", "has_threads", "thread_limit"]
 

@@ -10,8 +10,8 @@ prefetch costs more than it gives, measured.)
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.backends.llvm._arrays import element_size
 from sparsejit.backends.llvm._expressions import Expressions
 from sparsejit.backends.llvm._streams import prefetch_line

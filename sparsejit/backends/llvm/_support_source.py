@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import ast
 import functools
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.backends.llvm._text import Value
 
 __all__ = [

@@ -8,8 +8,8 @@ half is under masks.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.backends.llvm._arrays import Array
 from sparsejit.backends.llvm._expressions import Expressions
 from sparsejit.backends.llvm._options import CodeOptions

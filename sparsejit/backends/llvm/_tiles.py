@@ -18,8 +18,9 @@ row is filled just before with a constant, that is what the registers start from
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.backends.llvm._vector_forms import Passes, depends, has_vectors, is_row
 from sparsejit.ir.loop_walk import all_expressions, all_statements, map_expr
 from sparsejit.ir.loops import (

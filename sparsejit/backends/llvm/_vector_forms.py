@@ -9,8 +9,8 @@ as vectors where those of neighboring passes lie side by side; where positions a
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.backends.llvm._reals import VECTOR_BINARY, VECTOR_UNARY
 from sparsejit.ir.loop_walk import all_expressions, expr_dtype
 from sparsejit.ir.loops import (

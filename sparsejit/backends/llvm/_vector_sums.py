@@ -15,8 +15,8 @@ added up behind the loop, so the order of the sum depends on the number of passe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.backends.llvm._arrays import element_size
 from sparsejit.backends.llvm._expressions import Expressions
 from sparsejit.backends.llvm._options import CodeOptions

@@ -8,9 +8,10 @@ index is a vector other than of neighbors, each lane loads from a place of its o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.backends.llvm._arrays import Array, address
 from sparsejit.backends.llvm._expressions import Expressions
 from sparsejit.backends.llvm._text import Value, integer, lanes_of, scalar_of, vector_of

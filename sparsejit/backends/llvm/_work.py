@@ -9,8 +9,8 @@ equal parts by a search in them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.loop_walk import all_expressions, all_statements, expressions, memrefs_defined
 from sparsejit.ir.loop_writing import as_index, binary, int_, plus, times
 from sparsejit.ir.loops import (

@@ -10,22 +10,27 @@ import ctypes
 import struct
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.backends.base import Kernel, KernelSource
+from sparsejit.backends.disk_cache import digest
 from sparsejit.backends.llvm._arrays import Layout
 from sparsejit.backends.llvm._calls import Arguments, Results, failure
 from sparsejit.backends.llvm._code_facts import code_facts
 from sparsejit.backends.llvm._direct import Direct, direct_call
 from sparsejit.backends.llvm._expand import Expanded, expand
+from sparsejit.backends.llvm._interface import Interface, read_interface, write_interface
 from sparsejit.backends.llvm._lowerings import lower
-from sparsejit.backends.llvm._module import Emitted, emit_module
+from sparsejit.backends.llvm._module import emit_module
 from sparsejit.backends.llvm._options import CodeOptions, Host
 from sparsejit.backends.llvm._pool import has_threads
 from sparsejit.backends.llvm._user_calls import FIRST_STATUS
+from sparsejit.errors import BackendError
 from sparsejit.ir.facts import Fact
-from sparsejit.ir.loops import LoopFunc, Memref
+from sparsejit.ir.loops import LoopFunc, Memref, Result
+from sparsejit.ir.scalar import UserFunction
 from sparsejit.ir.user_functions import called_by_loops
 from sparsejit.user_code import c_function, symbol_of
 from sparsejit.user_code import failure as user_failure
@@ -102,7 +107,45 @@ class LlvmBackend:
 
     def load_kernel(self, source: KernelSource, *, cache: bool = True) -> LlvmKernel:
         """Return what ``load`` does, with the counts of its cache."""
-        return LlvmKernel(source.func, self._options, self.host, cache=cache)
+        lowered = _Lowered.of(source.func, self._options, self.host)
+        return LlvmKernel(lowered.interface, lambda: lowered, self, lowered.functions, cache=cache)
+
+    def recall(self, key: str, func: Callable[[], LoopFunc]) -> LlvmKernel | None:
+        """Return the kernel that another process remembered under ``key``; see ``Recalling``."""
+        interface = read_interface(self._key(key))
+        if interface is None:
+            return None
+        options, host = self._options, self.host
+        return LlvmKernel(interface, lambda: _Lowered.of(func(), options, host), self, cache=True)
+
+    def remember(self, key: str, kernel: Kernel) -> None:
+        """Let other processes find a kernel of this backend under ``key``; see ``Recalling``."""
+        if isinstance(kernel, LlvmKernel) and not kernel.functions:
+            write_interface(self._key(key), kernel.interface)
+
+    def _key(self, key: str) -> str:
+        from sparsejit.backends.llvm._engine import environment
+
+        return digest(key, repr((self._options, self.host)), *environment())
+
+
+@dataclass(frozen=True, slots=True)
+class _Lowered:
+    """A function as it is printed, the functions of the user that it calls, and its interface."""
+
+    expanded: Expanded
+    functions: tuple[UserFunction, ...]
+    interface: Interface
+
+    @staticmethod
+    def of(func: LoopFunc, options: CodeOptions, host: Host | None) -> _Lowered:
+        """Lower a function for LLVM."""
+        expanded = expand(lower(func, options))
+        functions = called_by_loops(expanded.func.body)
+        described = digest(repr((func.params, func.body, func.results, options, host)))
+        has_status = expanded.status is not None or bool(functions)
+        interface = Interface.of(expanded.func, described, has_status=has_status)
+        return _Lowered(expanded, functions, interface)
 
 
 class LlvmKernel:
@@ -112,31 +155,35 @@ class LlvmKernel:
         "_arguments",
         "_by_layout",
         "_cache",
-        "_described",
         "_entries",
-        "_expanded",
-        "_functions",
         "_host",
         "_lock",
+        "_lowered",
         "_options",
         "_pack",
         "_results",
         "_room",
         "_size",
         "_unpack",
+        "functions",
+        "interface",
     )
 
     def __init__(
-        self, func: LoopFunc, options: CodeOptions, host: Host | None, *, cache: bool
+        self,
+        interface: Interface,
+        lowered: Callable[[], _Lowered],
+        backend: LlvmBackend,
+        functions: tuple[UserFunction, ...] = (),
+        *,
+        cache: bool,
     ) -> None:
-        self._described = repr((func.params, func.body, func.results, options, host))
-        self._expanded: Expanded = expand(lower(func, options))
-        self._arguments = Arguments(func)
-        self._functions = called_by_loops(self._expanded.func.body)
-        has_status = self._expanded.status is not None or bool(self._functions)
-        self._results = Results(self._expanded.func, has_status=has_status)
-        self._options = options
-        self._host = host
+        self.interface = interface
+        self.functions = functions
+        self._lowered = lowered
+        self._arguments = Arguments(interface.params)
+        self._results = Results(interface)
+        self._options, self._host = backend._options, backend.host
         self._cache = cache
         packed = struct.Struct(f"={self._arguments.format}{self._results.format}")
         self._pack = packed.pack_into
@@ -175,17 +222,32 @@ class LlvmKernel:
         return found[0]
 
     def _load(self, layouts: tuple[Layout, ...]) -> tuple[Entry, Any]:
-        from sparsejit.backends.llvm._engine import load_module
+        from sparsejit.backends.llvm._engine import Emitted, load_module
 
         def emit(host: Host) -> Emitted:
             options = replace(self._options, host=self._host or host)
-            return emit_module(self._expanded, layouts, _ENTRY, options)
+            return emit_module(self._expanded(), layouts, _ENTRY, options)
 
-        described = (self._described, "".join(layout.value for layout in layouts))
+        described = (self.interface.described, "".join(layout.value for layout in layouts))
         # The code that is called lives as long as the code that calls it.
-        called = {symbol_of(function): c_function(function) for function in self._functions}
+        called = {symbol_of(function): c_function(function) for function in self.functions}
         loaded = load_module(emit, described, _ENTRY, called, cache=self._cache)
         return _SIGNATURE(loaded.address), loaded
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """The results of the function."""
+        return self.interface.results
+
+    def _expanded(self) -> Expanded:
+        """Return the function to be printed, which is called as the interface says."""
+        lowered = self._lowered()
+        if replace(lowered.interface, described="") != replace(self.interface, described=""):
+            raise BackendError(
+                "a kernel in the disk cache is called in another way than this process makes it",
+                hint="this is a bug of sparsejit; please report it with the program",
+            )
+        return lowered.expanded
 
     def direct(self, arguments: Sequence[object], num_extents: int) -> Direct | None:
         """Return the kernel for arguments like these; see ``DirectKernel``."""
@@ -194,14 +256,14 @@ class LlvmKernel:
         self._entry(flags, layouts)
         _, loaded = self._by_layout[layouts]
         entry = loaded.address, loaded
-        func, results = self._arguments.func, self._results
-        explain = self._failure
-        return direct_call(func, results, entry, arguments, num_extents, explain, cache=self._cache)
+        params, results = self.interface.params, self._results
+        explain, cache = self._failure, self._cache
+        return direct_call(params, results, entry, arguments, num_extents, explain, cache=cache)
 
     def _failure(self, status: int) -> Exception:
         """Return what a kernel raises for a status."""
         if status >= FIRST_STATUS:
-            return user_failure(self._functions[status - FIRST_STATUS])
+            return user_failure(self.functions[status - FIRST_STATUS])
         return failure(status)
 
     @property

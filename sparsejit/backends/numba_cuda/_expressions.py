@@ -6,8 +6,7 @@ function of the device gives it as float64.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from sparsejit._dataclasses import dataclass
 from sparsejit.backends._expressions import ExpressionWriter
 from sparsejit.backends._layout import Atom, Call, Index, Infix, Node
 from sparsejit.backends.numba_cuda._memory import Memory

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.backends import _spellings
 from sparsejit.backends._expressions import constant
 from sparsejit.backends._layout import Atom, Call, Infix, Node, flat

@@ -7,8 +7,9 @@ and ``totals``: elements that every iteration reduces into, which a thread sums 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.backends.numba_cuda._memory import Memory
 from sparsejit.ir.device_statements import Launch, Schedule
 from sparsejit.ir.loop_uses import is_pure, loaded, variables

@@ -8,8 +8,9 @@ unless it is a view; all else has strides as parameters. A view inside the kerne
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.device_code import (
     ExtentParam,
     KernelParam,

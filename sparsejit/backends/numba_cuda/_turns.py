@@ -29,8 +29,8 @@ So every sum has its order, and the result is that of one thread, whatever else 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.backends.numba_cuda._memory import Place
 from sparsejit.ir.loop_uses import is_pure, loaded, variables
 from sparsejit.ir.loop_walk import all_expressions, all_statements, blocks, expressions

@@ -7,12 +7,12 @@ by ``get`` alone, which waits for the device.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.device_code import DeviceArray
 from sparsejit.ir.fold import numpy_dtype
 from sparsejit.ir.types import DType

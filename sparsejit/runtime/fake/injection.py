@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.runtime.device import Fault, FaultError
 
 __all__ = ["Injection"]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, assert_never
 
 import numpy as np
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.device_code import (
     DeviceArray,
     ExtentParam,

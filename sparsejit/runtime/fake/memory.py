@@ -10,13 +10,13 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir.device_code import DeviceArray
 from sparsejit.ir.fold import numpy_dtype
 from sparsejit.runtime.device import Fault, FaultError

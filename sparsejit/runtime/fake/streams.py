@@ -8,9 +8,10 @@ are a hazard, whether or not this run shows it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from random import Random
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.runtime.device import Fault, FaultError
 from sparsejit.runtime.fake.memory import MisuseError, Region
 

@@ -1,5 +1,5 @@
 
-define internal i32 @loops(ptr noalias %p0, i64 %p1, i16 %p2, ptr noalias %p3, ptr noalias %p4, ptr noalias %p5, ptr noalias %p6) nounwind {
+define internal i32 @loops(ptr noalias %p0, i64 %p1, i16 %p2, ptr noalias %p3, ptr noalias %p4, ptr noalias %p5, ptr noalias %p6) noinline nounwind {
 slots:
   %v1 = alloca i32
   br label %body

@@ -2,7 +2,7 @@ declare i64 @llvm.umin.i64(i64, i64)
 declare i64 @sparsejit_count(i64)
 declare i32 @sparsejit_run(ptr, ptr, i64)
 
-define internal i32 @loops(ptr noalias %p0, i64 %p1, i64 %p2, ptr noalias %p3, i64 %p4, i64 %p5, ptr noalias %p6, i64 %p7, i64 %p8, ptr noalias %p9) nounwind {
+define internal i32 @loops(ptr noalias %p0, i64 %p1, i64 %p2, ptr noalias %p3, i64 %p4, i64 %p5, ptr noalias %p6, i64 %p7, i64 %p8, ptr noalias %p9) noinline nounwind {
 slots:
   %v1 = alloca i32
   %v21 = alloca [4096 x i8]

@@ -1,5 +1,5 @@
 
-define internal i32 @loops(ptr noalias %p0, i64 %p1, ptr noalias %p2, i64 %p3, ptr noalias %p4, i64 %p5, i64 %p6, ptr noalias %p7, i64 %p8, ptr noalias %p9, ptr noalias %p10, ptr noalias %p11, ptr noalias %p12, ptr noalias %p13) nounwind {
+define internal i32 @loops(ptr noalias %p0, i64 %p1, ptr noalias %p2, i64 %p3, ptr noalias %p4, i64 %p5, i64 %p6, ptr noalias %p7, i64 %p8, ptr noalias %p9, ptr noalias %p10, ptr noalias %p11, ptr noalias %p12, ptr noalias %p13) noinline nounwind {
 slots:
   %v1 = alloca i32
   br label %body

@@ -3,7 +3,7 @@ declare i64 @sparsejit_count(i64)
 declare i32 @sparsejit_run(ptr, ptr, i64)
 declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
 
-define internal i32 @loops(i64 %p0, i64 %p1, ptr noalias %p2, i64 %p3, ptr noalias %p4, i64 %p5, ptr noalias %p6, i64 %p7, ptr noalias %p8, i64 %p9, ptr noalias %p10, ptr noalias %p11) nounwind {
+define internal i32 @loops(i64 %p0, i64 %p1, ptr noalias %p2, i64 %p3, ptr noalias %p4, i64 %p5, ptr noalias %p6, i64 %p7, ptr noalias %p8, i64 %p9, ptr noalias %p10, ptr noalias %p11) noinline nounwind {
 slots:
   %v1 = alloca i32
   %v12 = alloca [4096 x i8]

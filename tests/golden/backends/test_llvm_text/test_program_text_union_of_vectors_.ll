@@ -4,7 +4,7 @@ declare i32 @madvise(ptr, i64, i32)
 declare ptr @realloc(ptr, i64)
 declare void @free(ptr)
 
-define internal i32 @loops(ptr noalias %p0, i64 %p1, ptr noalias %p2, i64 %p3, ptr noalias %p4, i64 %p5, ptr noalias %p6, i64 %p7, ptr noalias %p8) nounwind {
+define internal i32 @loops(ptr noalias %p0, i64 %p1, ptr noalias %p2, i64 %p3, ptr noalias %p4, i64 %p5, ptr noalias %p6, i64 %p7, ptr noalias %p8) noinline nounwind {
 slots:
   %v1 = alloca i32
   %v4 = alloca ptr

@@ -3,7 +3,7 @@ declare ptr @malloc(i64)
 declare i32 @madvise(ptr, i64, i32)
 declare void @free(ptr)
 
-define internal i32 @loops(ptr noalias %p0, i64 %p1, i64 %p2, ptr noalias %p3, i64 %p4, ptr noalias %p5, ptr noalias %p6) nounwind {
+define internal i32 @loops(ptr noalias %p0, i64 %p1, i64 %p2, ptr noalias %p3, i64 %p4, ptr noalias %p5, ptr noalias %p6) noinline nounwind {
 slots:
   %v1 = alloca i32
   %v45 = alloca ptr
