@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
-from sparsejit.ir import device_statements, loops
+from sparsejit.ir import device_statements, loop_expressions, loops
 from sparsejit.ir.device_statements import ReadBack
 from sparsejit.ir.loop_walk import all_statements, memrefs_defined
 from sparsejit.ir.loop_writing import Names
@@ -21,7 +21,7 @@ __all__ = ["Renaming", "fresh_copy", "introduced", "renamed"]
 Renaming = Mapping[str, Memref | Var]
 Node = TypeVar("Node")
 
-_MODULES = (loops.__name__, device_statements.__name__)
+_MODULES = tuple(module.__name__ for module in (loops, loop_expressions, device_statements))
 
 
 def renamed(node: Node, names: Renaming) -> Node:
