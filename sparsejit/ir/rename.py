@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
-from sparsejit.ir import device_statements, loop_expressions, loops
+from sparsejit.ir import loops
 from sparsejit.ir.device_statements import ReadBack
 from sparsejit.ir.loop_walk import all_statements, memrefs_defined
 from sparsejit.ir.loop_writing import Names
@@ -21,7 +21,9 @@ __all__ = ["Renaming", "fresh_copy", "introduced", "renamed"]
 Renaming = Mapping[str, Memref | Var]
 Node = TypeVar("Node")
 
-_MODULES = tuple(module.__name__ for module in (loops, loop_expressions, device_statements))
+_KINDS = (*get_args(loops.Expr), *get_args(loops.Stmt), *get_args(loops.Result))
+_MODULES = {kind.__module__ for kind in _KINDS}
+"""Where the parts of loop functions are declared; all else is data without names."""
 
 
 def renamed(node: Node, names: Renaming) -> Node:
