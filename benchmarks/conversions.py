@@ -3,7 +3,6 @@
     python benchmarks/conversions.py                all pairs, some minutes
     python benchmarks/conversions.py --quick        smaller inputs
     python benchmarks/conversions.py "csr to"       names with these words only
-    python benchmarks/conversions.py --growth       time per entry over three decades instead
 
 A round runs each contender once; the table has the median of the rounds and SciPy's median over
 ours (larger than 1: ours is faster). Results are checked. SciPy leaves some results unsorted, and
@@ -192,53 +191,6 @@ def measure(case: Case, rounds: int, clock: Callable[[], float]) -> list[float]:
     return [statistics.median(found) for found in times]
 
 
-def growth() -> None:
-    """Print nanoseconds an entry for sizes over three decades, ten entries a row.
-
-    What grows are the misses of caches, for SciPy as well.
-    """
-    formats = {
-        "csr to csc": (sj.CSR, sj.CSC),
-        "coo to csr": (sj.COO(2), sj.CSR),
-        "csc to coo": (sj.CSC, sj.COO(2)),
-        "csc to dcsr": (sj.CSC, sj.DCSR),
-        "csr to bsr": (sj.CSR, sj.BSR(2, 2)),
-        "coo3 to csf reversed": (
-            sj.COO(3),
-            sj.Format("(i, j, k) -> (k : compressed, j : compressed, i : compressed)"),
-        ),
-    }
-    sizes = (10_000, 100_000, 1_000_000, 10_000_000)
-    print("| conversion | " + " | ".join(f"{size} entries, ns each" for size in sizes) + " |")
-    print("| --- |" + " --- |" * len(sizes))
-    for name, (source, target) in formats.items():
-        cells = []
-        for size in sizes:
-            rng = np.random.default_rng(size)
-            extent = size // 10
-            shape = (extent,) * source.ndim
-            places = tuple(rng.integers(0, extent, size) for _ in shape)
-            made = sj.from_coo(places, rng.random(size), shape, format=source)
-            converted_by_kernel(made, target)
-            times = []
-            for _ in range(5):
-                start = time.thread_time()
-                converted_by_kernel(made, target)
-                times.append(time.thread_time() - start)
-            cells.append(f"{1e9 * min(times) / made.nse:.1f}")
-        print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
-    cells = []
-    for size in sizes:
-        theirs = uniform(size // 10, size, size)
-        times = []
-        for _ in range(5):
-            start = time.thread_time()
-            theirs.tocsc()
-            times.append(time.thread_time() - start)
-        cells.append(f"{1e9 * min(times) / theirs.nnz:.1f}")
-    print("| SciPy's csr to csc | " + " | ".join(cells) + " |", flush=True)
-
-
 def main() -> None:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(
@@ -246,15 +198,11 @@ def main() -> None:
     )
     parser.add_argument("words", nargs="*", help="words in the names of operations or inputs")
     parser.add_argument("--quick", action="store_true", help="smaller inputs")
-    parser.add_argument("--growth", action="store_true", help="time per entry instead")
     parser.add_argument("--rounds", type=int, default=7, help="rounds (%(default)s)")
     parser.add_argument("--cpu-time", action="store_true", help="time of the thread")
     parser.add_argument("--threads", default="1", help="of ours (%(default)s)")
     asked = parser.parse_args()
     os.environ["SPARSEJIT_NUM_THREADS"] = asked.threads
-    if asked.growth:
-        growth()
-        return
     print(f"load {os.getloadavg()[0]:.1f} at the start, {asked.threads} thread, "
           f"{asked.rounds} rounds\n")  # fmt: skip
     print("| operation | input | ours, ms | SciPy, ms | ratio | ratio, SciPy sorting |")

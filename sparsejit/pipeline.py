@@ -36,6 +36,8 @@ from sparsejit.sparsify_and_bufferize import sparsify_and_bufferize
 __all__ = ["Observe", "Pipeline", "StageOptions", "default_pipeline"]
 
 Observe = Callable[[str, str], None]
+_PART = 1 << 12
+"""Of fewer entries a part is not worth a thread."""
 OutlinePass = Callable[..., LoopFunc]
 """``outline_kernels``, with its options."""
 
@@ -156,6 +158,8 @@ def default_pipeline(
     if ordered_reductions:
         loop_passes.append(("order-reductions", order_reductions))
     options = stage_options or StageOptions()
+    if parallelization != "none":
+        options = replace(options, part=options.part or _PART)
     if not for_device:
         return Pipeline((("canonicalize", canonicalize),), options, tuple(loop_passes))
     options = replace(options, placing="sorted")

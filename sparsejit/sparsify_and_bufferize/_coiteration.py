@@ -21,6 +21,7 @@ from sparsejit.sparsify_and_bufferize import _index as ix
 from sparsejit.sparsify_and_bufferize._iteration_lattice import IterationLattice, LatticePoint
 from sparsejit.sparsify_and_bufferize._kernel import Kernel, State
 from sparsejit.sparsify_and_bufferize._level_iterators import Cursor, LevelIterator
+from sparsejit.sparsify_and_bufferize._merge_parts import Run, in_parts
 
 __all__ = ["Visit", "coiterate"]
 
@@ -44,11 +45,16 @@ Body = Callable[[Visit], Stmts]
 
 @dataclass(frozen=True, slots=True)
 class _Walker:
-    """The run-time state of one iterator: current position, end, and end of the current segment."""
+    """The run-time state of one iterator: current position, end, and end of the current segment.
+
+    It walks over the positions ``lower .. upper - 1``.
+    """
 
     operand: int
     level: LevelIterator
     parent: Cursor
+    lower: loops.Expr
+    upper: loops.Expr
     position: loops.Var
     end: loops.Var
     segment: loops.Var | None
@@ -74,19 +80,28 @@ def coiterate(
     *,
     parallel: bool,
     collapse: bool,
+    part: int | None = None,
 ) -> Stmts:
     """Return the loop (or loops) over ``loop`` that visit the points of ``lattice``.
 
-    ``collapse``: a nonunique level may be visited entry by entry.
+    ``collapse``: a nonunique level may be visited entry by entry. ``part``: what would be a walk
+    from the first entries to the last is cut into parts of at least so many.
     """
     shape = _Shape(kernel, state, loop, lattice, body)
     if not lattice.iterators:
         return shape.dense(parallel)
     walkers = {operand: shape.walker(operand) for operand in sorted(lattice.iterators)}
-    if len(walkers) == 1 and not lattice.is_full:
-        (walker,) = walkers.values()
-        return shape.single(walker, parallel, collapse)
-    return shape.merged(walkers) if not lattice.is_full else shape.alongside(walkers)
+    if lattice.is_full:
+        return shape.alongside(walkers)
+    alone = next(iter(walkers.values())) if len(walkers) == 1 else None
+    if alone is not None and (alone.segment is None or collapse):
+        return shape.single(alone, parallel)
+    walk = shape.merged if alone is None else shape.segmented
+    starts = all(walker.parent == Cursor(0, ix.index(0)) for walker in walkers.values())
+    ordered = all(walker.level.is_ordered for walker in walkers.values())
+    if part is None or not starts or not ordered:
+        return walk(walkers)
+    return shape.in_parts(walkers, walk, part, parallel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +151,13 @@ class _Shape:
         segment = None
         if level.type.nonunique:
             segment = loops.Var(fresh(f"{position.name}_seg"), INDEX)
-        return _Walker(operand, level, self.state.cursors[operand], position, end, segment)
+        parent = self.state.cursors[operand]
+        return _Walker(operand, level, parent, *level.bounds(parent), position, end, segment)
 
     # ------------------------------------------------------------ one iterator alone
 
-    def single(self, walker: _Walker, parallel: bool, collapse: bool) -> Stmts:
-        lower, upper = walker.level.bounds(self.state.cursors[walker.operand])
-        if walker.segment is not None and not collapse:
-            return self._segments(walker, self._opened(walker))
+    def single(self, walker: _Walker, parallel: bool) -> Stmts:
+        lower, upper = walker.lower, walker.upper
         var = self._coordinate()
         cursor = walker.level.child(walker.parent, walker.position)
         inner = self.body(Visit(var, {walker.operand: cursor}))
@@ -155,9 +169,14 @@ class _Shape:
         alone = parallel and walker.segment is None
         return (loops.For(walker.position, lower, upper, bound, alone),)
 
+    def segmented(self, walkers: Mapping[int, _Walker]) -> Stmts:
+        """Visit the segments of the only iterator, whose level repeats coordinates."""
+        (walker,) = walkers.values()
+        return self._segments(walker, self._opened(walker))
+
     def _opened(self, walker: _Walker) -> Stmts:
-        lower, upper = walker.level.bounds(self.state.cursors[walker.operand])
-        return (loops.Let(walker.position, lower, mutable=True), loops.Let(walker.end, upper))
+        start = loops.Let(walker.position, walker.lower, mutable=True)
+        return (start, loops.Let(walker.end, walker.upper))
 
     def _segments(self, walker: _Walker, opening: Stmts) -> Stmts:
         var = self._coordinate()
@@ -183,6 +202,33 @@ class _Shape:
             loops.Let(walker.segment, walker.position, mutable=True),
             loops.While(same, (step,)),
         )
+
+    # ------------------------------------------------------------ parts
+
+    def in_parts(
+        self,
+        walkers: Mapping[int, _Walker],
+        walk: Callable[[Mapping[int, _Walker]], Stmts],
+        entries: int,
+        parallel: bool,
+    ) -> Stmts:
+        """Walk over parts of the outermost levels, one after the other or at once."""
+        runs = [
+            Run(f"p{w.level.number}_{w.level.name}", w.lower, w.upper, w.coordinate)
+            for w in walkers.values()
+        ]
+
+        def body(bounds: tuple[tuple[loops.Expr, loops.Expr], ...]) -> Stmts:
+            return walk(
+                {
+                    operand: replace(walker, lower=lower, upper=upper)
+                    for (operand, walker), (lower, upper) in zip(
+                        walkers.items(), bounds, strict=True
+                    )
+                }
+            )
+
+        return in_parts(runs, entries, self.kernel.namer, body, parallel=parallel)
 
     # ------------------------------------------------------------ several iterators
 

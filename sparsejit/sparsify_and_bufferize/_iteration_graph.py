@@ -62,9 +62,9 @@ def loop_orders(
             wishes = [_level_edges(space.inputs[number]) for number in kept]
             soft = [_level_edges(space.inputs[number]) for number in full]
             edges = fixed.union(*wishes)
-            shared = (
-                _shared_first(space, kept, located) if scattered else frozenset[tuple[int, int]]()
-            )
+            shared = frozenset[tuple[int, int]]()
+            if scattered:
+                shared = _shared_first(space, kept, (*located, *off_grid))
             for extra in (
                 *((blocks.union(shared, *soft),) if shared else ()),
                 blocks.union(last, *soft),
@@ -110,13 +110,15 @@ def _diagonal_edges(space: LevelSpace) -> Edges:
 def _shared_first(space: LevelSpace, kept: Sequence[int], located: Sequence[int]) -> Edges:
     """The loops that a located operand shares with others come before those that it alone has.
 
-    Converted to that order, it is walked from where the others are.
+    Converted to that order, it is walked from where the others are: those that are kept, and those
+    that are converted before it.
     """
     others = set[int]().union(*(_loops_of(space.inputs[number]) for number in kept))
     edges: set[tuple[int, int]] = set()
-    for number in located:
+    for number in sorted(located):
         own = _loops_of(space.inputs[number])
         edges.update((a, b) for a in own & others for b in own - others)
+        others |= own
     return frozenset(edges)
 
 

@@ -67,13 +67,17 @@ def _same_value(one: Const, other: Const | None) -> bool:
 
 @dataclass(frozen=True)
 class Kernel:
-    """One ``Generic`` about to become loops; ``symbols`` are the function's symbols by number."""
+    """One ``Generic`` about to become loops; ``symbols`` are the function's symbols by number.
+
+    ``has_entries``: the result stores all that it will, so that what is not summed needs no visit.
+    """
 
     op: Generic
     space: LevelSpace
     inputs: tuple[Buffer, ...]
     symbols: Mapping[int, loops.Expr]
     namer: Names
+    has_entries: bool = False
 
     @property
     def out(self) -> int:
@@ -176,7 +180,7 @@ class Kernel:
     def outcome(self, state: State) -> Partial | None:
         """Return what is left to do at ``state``, or None where nothing is."""
         partial = self.remaining(state)
-        guard = self.guard
+        guard = None if self.has_entries else self.guard
         if guard is not None and guard not in state.absent and state.accumulator is None:
             return partial
         return self.outcome_of(partial)

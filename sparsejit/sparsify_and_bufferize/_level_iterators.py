@@ -71,6 +71,11 @@ class LevelIterator:
         """Whether coordinates come in increasing order, so that the level can co-iterate."""
         return not self.type.nonordered
 
+    @property
+    def is_searchable(self) -> bool:
+        """Whether a coordinate is found among its siblings without looking at all of them."""
+        return self.is_ordered and not self.type.nonunique
+
     def bounds(self, cursor: Cursor) -> tuple[loops.Expr, loops.Expr]:
         """Return the first position of the children of ``cursor`` and the one after the last."""
         kind = self.type.kind

@@ -18,32 +18,28 @@ from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Arg, Binary, Nothing, ScalarExpr, Select, args_of
 from sparsejit.ir.types import INDEX, DType
 from sparsejit.sparsify_and_bufferize import _index as ix
+from sparsejit.sparsify_and_bufferize._append_sink import AppendSink
 from sparsejit.sparsify_and_bufferize._buffers import DenseBuffer, ScalarBuffer, SparseBuffer
 from sparsejit.sparsify_and_bufferize._coiteration import Visit, coiterate
 from sparsejit.sparsify_and_bufferize._iteration_graph import LoopOrder
 from sparsejit.sparsify_and_bufferize._iteration_lattice import IterationLattice, lattice_of
 from sparsejit.sparsify_and_bufferize._kernel import Kernel, State
 from sparsejit.sparsify_and_bufferize._level_iterators import Cursor, LevelIterator
-from sparsejit.sparsify_and_bufferize._level_space import Access
+from sparsejit.sparsify_and_bufferize._pattern_sink import PatternSink
 from sparsejit.sparsify_and_bufferize._sampled_sink import SampledSink
 from sparsejit.sparsify_and_bufferize._scalar_lowering import lower_scalar, widened
 from sparsejit.sparsify_and_bufferize._sinks import Sink, Stmts
+from sparsejit.sparsify_and_bufferize._walks import Walks
 from sparsejit.sparsify_and_bufferize._workspace_sink import WorkspaceSink
 
-__all__ = ["GridError", "LoopNest"]
-
-
-class GridError(UnsupportedError):
-    """A plan that would visit all coordinates of two dimensions for a sparse result.
-
-    It is right, and as slow as if nothing were sparse: other plans come first.
-    """
+__all__ = ["LoopNest"]
 
 
 class LoopNest:
     """Builds the statements of ``kernel`` with its loops in ``order``, writing to ``sink``.
 
     Elements of ``sampler`` are looked up where a reduction is around, not walked for each round.
+    Walks over the outermost levels are cut into parts of at least ``part`` entries.
     """
 
     def __init__(
@@ -54,14 +50,15 @@ class LoopNest:
         *,
         visits_grids: bool = True,
         sampler: int | None = None,
+        part: int | None = None,
     ) -> None:
-        self._kernel = kernel
+        self._kernel = replace(kernel, has_entries=isinstance(sink, PatternSink))
         self._order = order.loops
         self._located = order.located
         self._sink = sink
-        self._visits_grids = visits_grids
+        self._walks = Walks(self._kernel, visits_grids=visits_grids)
         self._sampler = sampler
-        self._whole: list[int] = []  # the loops around that visit every coordinate
+        self._part = part if sink.concurrent or isinstance(sink, AppendSink) else None
         self.lattices: list[tuple[int, IterationLattice]] = []
 
     def statements(self) -> Stmts:
@@ -91,23 +88,24 @@ class LoopNest:
             and kernel.iterator(operand, cursor.level).is_iterable
             and not (operand == self._sampler and self._is_in_reduction(depth))
         ]
+        lattice = self._lattice(iterators, state)
+        searched = self._walks.searched(lattice, state)
+        if searched:
+            iterators = [operand for operand in iterators if operand not in searched]
+            lattice = self._lattice(iterators, state)
         everyone = frozenset(iterators)
-        lattice = lattice_of(
-            iterators, lambda present: kernel.outcome(state.without(everyone - present))
-        )
         self.lattices.append((loop, lattice))
         if not lattice.points:
             return ()
         self._refuse_quadratic(loop, lattice, state)
-        self._refuse_every_diagonal(loop, lattice, state)
         self._refuse_disorder(lattice, state)
-        self._refuse_grid(loop, lattice, state)
+        self._walks.refuse(loop, lattice, state)
 
         def body(visit: Visit) -> Stmts:
             return self._visit(depth, state, everyone, visit)
 
-        around = self._whole
-        self._whole = [*around, loop] if lattice.is_full else around
+        outside = self._walks
+        self._walks = outside.inside(loop, lattice)
         statements = coiterate(
             kernel,
             state,
@@ -116,9 +114,16 @@ class LoopNest:
             body,
             parallel=kernel.space.loops[loop].is_parallel and self._sink.concurrent,
             collapse=self._may_collapse(state),
+            part=self._part if depth == 0 else None,
         )
-        self._whole = around
+        self._walks = outside
         return (*self._sink.enter_loop(loop, state), *statements) if statements else ()
+
+    def _lattice(self, iterators: list[int], state: State) -> IterationLattice:
+        everyone = frozenset(iterators)
+        return lattice_of(
+            iterators, lambda present: self._kernel.outcome(state.without(everyone - present))
+        )
 
     def _is_in_reduction(self, depth: int) -> bool:
         return any(not self._kernel.space.loops[loop].is_parallel for loop in self._order[:depth])
@@ -249,40 +254,6 @@ class LoopNest:
             "every coordinate",
             hint=f"convert {names} to a format in the order of the other operands",
         )
-
-    def _refuse_every_diagonal(self, loop: int, lattice: IterationLattice, state: State) -> None:
-        """Refuse to visit all diagonals, and all along each, for an operand stored otherwise."""
-        kernel = self._kernel
-        offsets = {part.diagonal.offset for part in kernel.space.loops if part.diagonal is not None}
-        if loop not in offsets or (lattice.iterators and not lattice.is_full):
-            return
-        for operand in state.cursors:
-            if kernel.outcome(state.without(frozenset({operand}))) is None:
-                name = kernel.op.inputs[operand].name
-                raise UnsupportedError(
-                    f"{name} would be searched at every place of every diagonal",
-                    hint=f"convert {name} to DIA before",
-                )
-
-    def _refuse_grid(self, loop: int, lattice: IterationLattice, state: State) -> None:
-        """Refuse to visit every pair of coordinates of two dimensions for a sparse result.
-
-        So it is where an operand is walked from its beginning for each coordinate around. It is no
-        loss where an operand has a slot for each pair.
-        """
-        space = self._kernel.space
-        stored = [level for level in space.output.levels if not level.type.is_full]
-        written = set[int]().union(*(dims_of(level.expr) for level in stored))
-        is_sparse = any(access.may_be_absent for access in space.inputs)
-        begins = all(state.cursors[operand].level == 0 for operand in lattice.iterators)
-        if self._visits_grids or not (is_sparse and loop in written):
-            return
-        if not (lattice.is_full or begins):
-            return
-        for outer in self._whole:
-            in_blocks = any(space.loops[k].block is not None for k in (outer, loop))
-            if not in_blocks and not any(_enumerates(k, outer, loop) for k in space.inputs):
-                raise GridError("every coordinate of two dimensions would be visited")
 
     def _refuse_disorder(self, lattice: IterationLattice, state: State) -> None:
         """Unordered coordinates cannot be merged with others, nor appended."""
@@ -417,9 +388,3 @@ class LoopNest:
             return kernel.at(kernel.space.coordinates[loop], state)
 
         return lower_scalar(expr, kernel.dtypes, element, coordinate)
-
-
-def _enumerates(access: Access, *pair: int) -> bool:
-    """Whether an operand has a level without gaps over each of these loops."""
-    full = [level.expr for level in access.levels if level.type.is_full]
-    return access.is_sparse and all(Dim(loop) in full for loop in pair)

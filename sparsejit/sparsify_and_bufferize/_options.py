@@ -28,8 +28,10 @@ class StageOptions:
     where ``library_kernels`` names some that only devices have). ``placing``: entries that come
     once and in another order than they are stored in go to the next free slot of their parent
     (``"counted"``, in linear time, by one thread) or are sorted (``"sorted"``, by any number of
-    threads, which count first what each of them adds). The remaining three are for analysis only,
-    and the stage refuses to lower unless they are True: ``allow_return_allocs``,
+    threads, which count first what each of them adds). ``part``: walks over the outermost stored
+    levels of operands are cut into parts of at least so many entries, which can run at once; None
+    leaves them whole. The remaining three are for analysis only, and the stage refuses to lower
+    unless they are True: ``allow_return_allocs``,
     ``function_boundaries``, ``create_deallocs``.
     """
 
@@ -45,3 +47,4 @@ class StageOptions:
     contractions: tuple[ContractionOrder, ...] | None = None
     fuse_generics: bool = True
     placing: Placing = "counted"
+    part: int | None = None

@@ -6,7 +6,7 @@ facts. Where none can, the ``UnsupportedError`` lists each plan's reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sparsejit._dataclasses import dataclass
@@ -31,12 +31,13 @@ from sparsejit.sparsify_and_bufferize._iteration_graph import LoopOrder
 from sparsejit.sparsify_and_bufferize._iteration_lattice import lattice_text
 from sparsejit.sparsify_and_bufferize._kernel import Kernel
 from sparsejit.sparsify_and_bufferize._level_space import level_space_of
-from sparsejit.sparsify_and_bufferize._loop_nest import GridError, LoopNest
+from sparsejit.sparsify_and_bufferize._loop_nest import LoopNest
 from sparsejit.sparsify_and_bufferize._operand_conversion import Conversion, conversions_for
 from sparsejit.sparsify_and_bufferize._options import StageOptions
 from sparsejit.sparsify_and_bufferize._plans import Plan, Task, plans_of
 from sparsejit.sparsify_and_bufferize._sink_choice import sinks_for
 from sparsejit.sparsify_and_bufferize._sinks import Sink, Stmts
+from sparsejit.sparsify_and_bufferize._walks import GridError
 
 __all__ = ["Sparsified", "sparsify"]
 
@@ -130,6 +131,7 @@ def _lowered(task: Task, plan: Plan, namer: Names) -> Sparsified:
                 sink,
                 visits_grids=task.visits_grids,
                 sampler=plan.sampler,
+                part=task.options.part,
             )
             statements = nest.statements()
         except UnsupportedError as error:
@@ -157,6 +159,8 @@ def _converted(task: Task, plan: Plan, namer: Names) -> Sparsified:
     statements: list[loops.Stmt] = []
     frees: list[loops.Stmt] = []
     facts: list[Fact] = []
+    rest = Plan(space, LoopOrder(plan.order.loops), plan.scatter, convert=False)
+    _try(replace(task, op=op), rest, conversions, namer.fork())
     for conversion in conversions:
         value = conversion.op.result
         target = declare_levels(namer.fresh(f"s{value.name}"), value.type, 64)
@@ -174,7 +178,6 @@ def _converted(task: Task, plan: Plan, namer: Names) -> Sparsified:
         statements += made.statements
         frees += [loops.Dealloc(memref) for memref in target.flat]
         facts.append(_conversion_fact(task.op, conversion))
-    rest = Plan(space, LoopOrder(plan.order.loops), plan.scatter, convert=False)
     changed = replace(task, op=op, inputs=tuple(inputs))
     if moved:
         copy = inputs[last]
@@ -188,6 +191,20 @@ def _converted(task: Task, plan: Plan, namer: Names) -> Sparsified:
         statements += back.statements
         lowered = replace(lowered, result=back.result, namer=back.namer)
     return replace(lowered, statements=(*statements, *frees), facts=tuple(facts))
+
+
+def _try(task: Task, plan: Plan, conversions: Sequence[Conversion], namer: Names) -> None:
+    """Raise ``UnsupportedError`` where a plan does not work, before anything is converted."""
+    inputs = list(task.inputs)
+    for conversion in conversions:
+        value = conversion.op.result
+        inputs[conversion.number] = declare_levels(namer.fresh(value.name), value.type, 64)
+    destination = task.destination
+    if task.updates:
+        copy = inputs[-1]
+        assert isinstance(copy, SparseBuffer)
+        destination = copy
+    _lowered(replace(task, inputs=tuple(inputs), destination=destination), plan, namer)
 
 
 def _written_back(task: Task, copy: Value, buffer: Buffer, namer: Names) -> Sparsified:

@@ -1,0 +1,1 @@
+"""How the work of an operation grows, counted in statements, not in seconds."""
