@@ -8,8 +8,8 @@ cut where the longest run is in equal pieces, by a search in the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.ir import loops
 from sparsejit.ir.loop_writing import Names
 from sparsejit.ir.ops import BinaryOp

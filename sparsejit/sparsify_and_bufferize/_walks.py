@@ -7,8 +7,9 @@ plan has that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sparsejit._dataclasses import dataclass
 from sparsejit.affine import Dim, dims_of
 from sparsejit.errors import UnsupportedError
 from sparsejit.sparsify_and_bufferize._iteration_lattice import IterationLattice

@@ -116,14 +116,14 @@ def test_a_loop_that_appends_and_nothing_else_is_split() -> None:
 
 
 @pytest.mark.parametrize(("start", "stop"), [(2, 5), (0, 6), (4, 4), (5, 3)])
-def test_a_loop_from_anywhere_is_split_on_request(start: int, stop: int) -> None:
+def test_a_loop_from_anywhere_is_split(start: int, stop: int) -> None:
     func = chosen()
     moved = tuple(
         replace(stmt, lower=index(start), upper=index(stop)) if isinstance(stmt, For) else stmt
         for stmt in func.body
     )
     func = replace(func, body=moved)
-    made = assemble_in_two_phases(func, any_start=True)
+    made = assemble_in_two_phases(func)
     verify_loops(made)
     assert any(isinstance(stmt, Scan) for stmt in made.body)
     numbers = np.array([7, 1, 9, 3, 4, 2])
