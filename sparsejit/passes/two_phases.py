@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 
 from sparsejit.ir.facts import Fact, FactKind
 from sparsejit.ir.loop_walk import all_statements, free_vars, map_body, memrefs, memrefs_defined
@@ -180,14 +181,21 @@ class _Phases:
                         return (store,)
                     assert isinstance(known.at, Var)
                     return (If(_less(known.at, ends[known.at.name]), (store,)),)
-            return (replace(stmt, body=kept(stmt.body)),) if isinstance(stmt, For) else (stmt,)
+            match stmt:
+                case For():
+                    return (replace(stmt, body=kept(stmt.body)),)
+                case While():
+                    rooms = has_room(stmt.body)
+                    return (replace(stmt, condition=reduce(_both, rooms, stmt.condition)),)
+                case _:
+                    return (stmt,)
 
         def kept(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+            return reduce(lambda inner, room: (If(room, inner),), has_room(body), body)
+
+        def has_room(body: tuple[Stmt, ...]) -> list[Expr]:
             """A block that is not kept is written over by the next one: not behind the last."""
-            for count in found.blocks:
-                if _steps(body, count):
-                    body = (If(_less(count, ends[count.name]), body),)
-            return body
+            return [_less(c, ends[c.name]) for c in found.blocks if _steps(body, c)]
 
         body = kept(map_body(loop.body, change_stmt=fill))
         table = {c.name: Var(_fresh(self._taken, c.name), INDEX) for c in found.counts}
@@ -197,12 +205,19 @@ class _Phases:
 
 def _steps(body: Sequence[Stmt], count: Var) -> bool:
     """Whether an iteration of a loop with this body advances a count, and no loop inside does."""
-    direct = (inner for stmt in body for inner in (stmt, *_branches(stmt)))
-    return any(isinstance(stmt, Assign) and stmt.var == count for stmt in direct)
+    for stmt in body:
+        match stmt:
+            case Assign(var) if var == count:
+                return True
+            case If() if _steps((*stmt.then, *stmt.orelse), count):
+                return True
+            case _:
+                pass
+    return False
 
 
-def _branches(stmt: Stmt) -> tuple[Stmt, ...]:
-    return (*stmt.then, *stmt.orelse) if isinstance(stmt, If) else ()
+def _both(lhs: Expr, rhs: Expr) -> Expr:
+    return Binary(BinaryOp.AND, lhs, rhs, DType.BOOL)
 
 
 def _plus(lhs: Expr, rhs: Expr) -> Expr:
