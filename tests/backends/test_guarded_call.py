@@ -137,6 +137,20 @@ def test_arrays_of_the_kernels_memory() -> None:
 
 
 @pytest.mark.skipif(not makes_arrays(), reason="another NumPy")
+def test_arrays_of_the_kernels_memory_are_resized_as_numpys_own() -> None:
+    direct, arguments, expected = added()
+    made = [np.empty(shape, dtype) for shape, dtype in direct.made]
+    values = direct.call(*arguments, *made)[-1]
+    for count in (1, 2, 5000, 0, 3):
+        kept = values[:count].tolist()
+        values.resize(count, refcheck=False)  # a RuntimeError where nothing is known of its memory
+        assert values[: len(kept)].tolist() == kept
+        assert not values[len(kept) :].any()
+    again = direct.call(*arguments, *made)[-1]
+    assert again.tolist() == expected.data.tolist()
+
+
+@pytest.mark.skipif(not makes_arrays(), reason="another NumPy")
 def test_dtypes_keep_their_references_and_memory_is_freed() -> None:
     direct, arguments, _ = added()
     made = [np.empty(shape, dtype) for shape, dtype in direct.made]

@@ -24,6 +24,7 @@ from sparsejit._dataclasses import dataclass
 from sparsejit.backends.llvm._guarded_call_text import (
     BYTES_HEAD,
     FLAGS,
+    HANDLER,
     HEAD_WORDS,
     TEXT,
     TUPLE_HEAD,
@@ -137,7 +138,7 @@ def guarded_call(
         return None
     words = len(template) + room
     table = [len(parts), address, *code.functions, id(np.ndarray), words, room]
-    table += [len(fresh), *_maker_addresses()] if fresh else [0] * 6
+    table += [len(fresh), *_maker_addresses()] if fresh else [0] * 7
     assert len(table) == HEAD_WORDS
     for part in parts:
         table += _descriptor(part)
@@ -232,8 +233,8 @@ def is_supported() -> bool:
 
 # ---------------------------------------------------------------- new arrays
 
-_VERSION, _NEW_FROM_DESCR = 0, 94
-"""Places in the table of NumPy's functions: they are part of its binary interface."""
+_VERSION, _NEW_FROM_DESCR, _HANDLER = 0, 94, 306
+"""Places in the table of NumPy's functions and objects: they are part of its binary interface."""
 _VERSIONS = range(0x2000000, 0x3000000)
 
 
@@ -243,24 +244,35 @@ def makes_arrays() -> bool:
     one, two = object(), object()
     pair = (one, two)
     items = tuple((ctypes.c_int64 * 2).from_address(id(pair) + TUPLE_HEAD))
-    return items == (id(one), id(two)) and _new_array() != 0
+    return items == (id(one), id(two)) and _of_numpy() is not None
 
 
 @functools.cache
 def _maker_addresses() -> tuple[int, ...]:
+    new_array, handler = _of_numpy() or (0, 0)
     free = ctypes.cast(ctypes.CDLL(None).free, ctypes.c_void_p).value or 0
-    return (_new_array(), *_addresses("PyTuple_New", "Py_IncRef", "Py_DecRef"), free)
+    return (new_array, *_addresses("PyTuple_New", "Py_IncRef", "Py_DecRef"), free, handler)
 
 
 @functools.cache
-def _new_array() -> int:
-    """Return the address of ``PyArray_NewFromDescr``, 0 where it is not known."""
+def _of_numpy() -> tuple[int, int] | None:
+    """Return the addresses of ``PyArray_NewFromDescr`` and of ``PyDataMem_DefaultHandler``.
+
+    The handler frees with ``free`` what it is given, as NumPy's own arrays do. None where they are
+    not known, or where arrays do not keep their handler where it is looked for.
+    """
     core: Any = sys.modules.get("numpy._core._multiarray_umath")
     capsule = getattr(core, "_ARRAY_API", None)
     if capsule is None:
-        return 0
+        return None
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.argtypes, pointer.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.c_void_p
-    table = (ctypes.c_void_p * (_NEW_FROM_DESCR + 1)).from_address(pointer(capsule, None))
+    table = (ctypes.c_void_p * (_HANDLER + 1)).from_address(pointer(capsule, None))
     version = ctypes.CFUNCTYPE(ctypes.c_uint)(table[_VERSION] or 0)()
-    return (table[_NEW_FROM_DESCR] or 0) if version in _VERSIONS else 0
+    if version not in _VERSIONS:
+        return None
+    handler = ctypes.c_void_p.from_address(table[_HANDLER] or 0).value
+    probe = np.empty(3)
+    kept = ctypes.c_void_p.from_address(id(probe) + HANDLER).value
+    is_known = handler is not None and kept == handler and table[_NEW_FROM_DESCR] is not None
+    return (table[_NEW_FROM_DESCR] or 0, handler or 0) if is_known else None

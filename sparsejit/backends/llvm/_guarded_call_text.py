@@ -4,12 +4,13 @@
 object. The table has, in 64-bit words: the number of arguments, the address of the entry, those of
 ``PyEval_SaveThread``, ``PyEval_RestoreThread`` and ``PyLong_FromLong``, the type of arrays, the
 size of the entry's block and how many of its last words the entry writes; the number of arrays to
-make of what it writes, and the addresses of ``PyArray_NewFromDescr``, ``PyTuple_New``,
-``Py_IncRef``, ``Py_DecRef`` and ``free``; then a descriptor for each argument, one for each array
-to make, and the block's first content. The descriptor of an argument is a kind and a place in the
-block; for an array to be compared (kind 0) also its dtype, flags, rank, the number of strides to
-compare, extents and strides. That of an array to make is its dtype, its rank and the place where
-the entry writes the address of its memory and its extents.
+make of what it writes, the addresses of ``PyArray_NewFromDescr``, ``PyTuple_New``, ``Py_IncRef``,
+``Py_DecRef`` and ``free``, and the object that frees and resizes what an array owns; then a
+descriptor for each argument, one for each array to make, and the block's first content. The
+descriptor of an argument is a kind and a place in the block; for an array to be compared (kind 0)
+also its dtype, flags, rank, the number of strides to compare, extents and strides. That of an array
+to make is its dtype, its rank and the place where the entry writes the address of its memory and
+its extents.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 from sparsejit.backends.base import MISS
 from sparsejit.backends.llvm._interface import OBJECT_HEAD
 
-__all__ = ["BYTES_HEAD", "FLAGS", "HEAD_WORDS", "TEXT", "TUPLE_HEAD"]
+__all__ = ["BYTES_HEAD", "FLAGS", "HANDLER", "HEAD_WORDS", "TEXT", "TUPLE_HEAD"]
 
 FLAGS = 0x501
 """The flags of an array that matter: contiguous (C), aligned, writeable; strides tell the rest."""
@@ -28,8 +29,11 @@ BYTES_HEAD = bytes.__basicsize__ - 1
 TUPLE_HEAD = tuple.__basicsize__
 """Where the items of a tuple begin."""
 
-HEAD_WORDS = 14
+HEAD_WORDS = 15
 """The words of a table in front of the descriptors."""
+
+HANDLER = OBJECT_HEAD + 72
+"""Where an array keeps the object that frees and resizes its memory."""
 
 _OWNS_MEMORY = 0x4
 """The flag of an array that frees its memory itself."""
@@ -206,6 +210,7 @@ entry:
   %keep_at = getelementptr i64, ptr %table, i64 11
   %drop_at = getelementptr i64, ptr %table, i64 12
   %free_at = getelementptr i64, ptr %table, i64 13
+  %handler_at = getelementptr i64, ptr %table, i64 14
   %array_type = load ptr, ptr %array_type_at
   %fresh = load i64, ptr %fresh_at
   %new_array = load ptr, ptr %new_array_at
@@ -213,6 +218,7 @@ entry:
   %keep = load ptr, ptr %keep_at
   %drop = load ptr, ptr %drop_at
   %free = load ptr, ptr %free_at
+  %handler = load ptr, ptr %handler_at
   %tuple = call ptr %new_tuple(i64 %fresh)
   br label %next
 next:
@@ -246,6 +252,9 @@ made:
   %flags = load i32, ptr %flags_at
   %owning = or i32 %flags, {_OWNS_MEMORY}
   store i32 %owning, ptr %flags_at
+  call void %keep(ptr %handler)
+  %own_handler_at = getelementptr i8, ptr %array, i64 {HANDLER}
+  store ptr %handler, ptr %own_handler_at
   %items = getelementptr i8, ptr %found, i64 {TUPLE_HEAD}
   %item = getelementptr ptr, ptr %items, i64 %n
   store ptr %array, ptr %item
