@@ -126,6 +126,8 @@ def test_how_many_routes_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("kind", ["csr", "coo", "bsr", "dia"])
 def test_a_shape_alone_that_changes(kind: str) -> None:
     f, A = Counted(lambda A: A * 2.0), matrix(4, 4, kind)
+    if kind == "bsr":  # SciPy would choose blocks by the values, perhaps some that 6 columns lack
+        A = sp.bsr_array(A.toarray(), blocksize=(2, 2))
     f.settle(A)
     A._shape = (4, 6) if kind != "dia" else (6, 4)
     found = f(A)
