@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--require-cubin",
         action="store_true",
-        help="fail, rather than skip the tests marked cubin, when Numba CUDA is not installed",
+        help="fail, rather than skip what needs no device, when the extra cuda13 is not installed",
     )
 
 

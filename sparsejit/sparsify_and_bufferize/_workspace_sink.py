@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from sparsejit.errors import UnsupportedError
 from sparsejit.ir import loops
+from sparsejit.ir.loop_walk import free_memrefs
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Const
 from sparsejit.ir.types import INDEX
@@ -67,10 +68,16 @@ class WorkspaceSink(AppendSink):
         return (*super().epilogue(), *frees)
 
     def with_private(self, body: Stmts) -> Stmts:
-        """Return the loops with the workspace as what parts of their iterations may have alone."""
+        """Return the loops with the workspace as what parts of their iterations may have alone.
+
+        Loops that do not use it, such as one that cuts stored rows into parts, stay as they are.
+        """
         private = (self._sums, self._stamps, self._met, self._stamp, self._number)
         return tuple(
-            replace(stmt, private=private) if isinstance(stmt, loops.For) else stmt for stmt in body
+            replace(stmt, private=private)
+            if isinstance(stmt, loops.For) and self._sums in free_memrefs(stmt.body)
+            else stmt
+            for stmt in body
         )
 
     def enter_loop(self, loop: int, state: State) -> Stmts:

@@ -199,6 +199,8 @@ def _programs() -> Iterator[Program]:
         yield Program(f"spgemm {name}", spmm, _fixed(A, matrix(name, 5, 6)))
         yield Program(f"add {name}", summed, _fixed(A, matrix(name, seed=3)))
         yield Program(f"sddmm {name}", sampled, _fixed(A, ints(7, 3), ints(3, 5)))
+    # Rows come from a list that is walked in parts, and each part has a workspace.
+    yield Program("spgemm coo", spmm, _fixed(matrix("coo"), matrix("csr", 5, 6)))
     full, ragged = batches(), batches(is_ragged=True)
     for name, A in (("full", full), ("ragged", ragged)):
         yield Program(f"batch {name}", spmm, _fixed(A, ints(3, 5, 2)))
@@ -539,6 +541,28 @@ def test_a_bound_plan_moves_fixed_operands_once(transfer: Any) -> None:
         plan.update(A=A * 2)
         np.testing.assert_array_equal(plan(x), 2 * (A @ x))
         del plan
+        gc.collect()
+
+
+@each_strategy
+def test_fixed_operands_on_the_device_are_copied_there(transfer: Any) -> None:
+    A, x = matrix("csr"), ints(5)
+    with fake_device() as (runtime, _):
+        on_device = sj.SparseTensor(
+            sj.CSR,
+            A.shape,
+            (None, to_fake(runtime, A.indptr)),
+            (None, to_fake(runtime, A.indices)),
+            values := to_fake(runtime, A.data),
+        )
+        plan = sj.sparse_jit(spmv, target="cuda", transfer=transfer).bind(A=on_device)
+        values[...] = 0.0
+        for number in range(2):
+            np.testing.assert_array_equal(plan(x + number).get(), A @ (x + number))
+        assert runtime.injection.calls.count("copy_to_device") == 2
+        plan.update(A=on_device)
+        np.testing.assert_array_equal(plan(x).get(), 0 * (A @ x))
+        del plan, on_device, values
         gc.collect()
 
 

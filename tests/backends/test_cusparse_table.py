@@ -1,7 +1,8 @@
 """The table of cuSPARSE's functions beside the headers, and descriptors made by the library itself.
 
-Both come with the packages of the extras cuda12 and cuda13; without them the tests are skipped. No
-driver is needed: the library checks the arguments of descriptors by itself.
+Both come with the packages of the extras cuda12 and cuda13; without them the tests are skipped, or
+fail if they were expected (``--require-cubin``). No driver is needed: the library checks the
+arguments of descriptors by itself.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +23,30 @@ from sparsejit.errors import BackendError
 from sparsejit.ir.device_code import LibraryCode, LibraryRefusal
 from tests.backends.test_library_calls import call_arguments, lowered_call
 
-
-def packaged(pattern: str) -> Path:
-    """Return a file of NVIDIA's packages; skips where they are not installed."""
-    spec = importlib.util.find_spec("nvidia")
-    for root in spec.submodule_search_locations or () if spec is not None else ():
-        found = sorted(Path(root).glob(f"**/{pattern}"))
-        if found:
-            return found[0]
-    pytest.skip(f"{pattern} is in none of the installed packages: install the extra cuda13")
+Packaged = Callable[[str], Path]
 
 
-def declared(header: str) -> dict[str, list[str]]:
+@pytest.fixture(scope="module")
+def packaged(request: pytest.FixtureRequest) -> Packaged:
+    """Finds a file of NVIDIA's packages; skips where they are not installed."""
+
+    def find(pattern: str) -> Path:
+        spec = importlib.util.find_spec("nvidia")
+        for root in spec.submodule_search_locations or () if spec is not None else ():
+            found = sorted(Path(root).glob(f"**/{pattern}"))
+            if found:
+                return found[0]
+        missing = f"{pattern} is in none of the installed packages: install the extra cuda13"
+        if request.config.getoption("--require-cubin"):
+            pytest.fail(missing)
+        pytest.skip(missing)
+
+    return find
+
+
+def declared(header: Path) -> dict[str, list[str]]:
     """Return the types of the arguments of each function that a header declares."""
-    text = re.sub(r"//[^\n]*|/\*.*?\*/", "", packaged(header).read_text(), flags=re.DOTALL)
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", "", header.read_text(), flags=re.DOTALL)
     found = {}
     for name, arguments in re.findall(r"\b(cusparse\w+)\(([^;{}]*)\)\s*;", text):
         parts = [part.strip() for part in arguments.split(",")]
@@ -54,8 +66,10 @@ def is_like(kind: Any, declared_as: str) -> bool:
 @pytest.mark.parametrize(
     ("header", "table"), [("cusparse.h", CUSPARSE), ("cusparseLt.h", CUSPARSELT)]
 )
-def test_the_table_is_the_header(header: str, table: dict[str, tuple[Any, ...]]) -> None:
-    functions = declared(header)
+def test_the_table_is_the_header(
+    packaged: Packaged, header: str, table: dict[str, tuple[Any, ...]]
+) -> None:
+    functions = declared(packaged(header))
     for name, kinds in table.items():
         assert len(kinds) == len(functions[name]), name
         for kind, declared_as in zip(kinds, functions[name], strict=True):
@@ -90,7 +104,7 @@ class LibraryAlone:
 
 
 @pytest.fixture(scope="module")
-def alone() -> LibraryAlone:
+def alone(packaged: Packaged) -> LibraryAlone:
     path = packaged("libcusparse.so.12")
     ctypes.CDLL(str(packaged("libnvJitLink.so.*")), mode=ctypes.RTLD_GLOBAL)
     return LibraryAlone(ctypes.CDLL(str(path)))

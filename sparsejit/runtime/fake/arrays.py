@@ -86,6 +86,10 @@ class FakeArray:
         """Return a copy on the device."""
         return to_fake(self.runtime, self.get())
 
+    def __deepcopy__(self, memo: object) -> FakeArray:
+        """Return a copy on the same device, as CuPy's arrays do."""
+        return self.copy()
+
     def astype(self, dtype: DTypeLike, copy: bool = True) -> FakeArray:
         """Return the array with another dtype: itself where it has it and need not be copied."""
         if not copy and np.dtype(dtype) == self.dtype:
