@@ -113,11 +113,16 @@ def least(run: Run, rounds: int) -> float:
 
 def main() -> None:
     """Measure, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("words", nargs="*", help="words in the names of kernels")
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--quick", action="store_true", help="leave out the largest size")
+    parser.add_argument("--rounds", type=int, default=7, help="calls, of which the least counts")
     asked = parser.parse_args()
+    for word in asked.words:
+        if not any(word in name for name in KERNELS):
+            parser.error(f"'{word}' is in the name of no kernel: {', '.join(KERNELS)}")
     sizes = SIZES[:-1] if asked.quick else SIZES
     print("| kernel | " + " | ".join(f"{size:,} entries" for size in sizes) + " |")
     print("| --- |" + " --- |" * len(sizes))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-COMMANDS = ("run", "table", "cpu", "gpu", "conversions")
+COMMANDS = ("run", "table", "cpu", "gpu", "conversions", "growth")
 
 
 def run(*arguments: str) -> "subprocess.CompletedProcess[str]":

@@ -55,7 +55,7 @@ def sparsify_and_bufferize(
     >>> C = builder.generic([(A, (0, 1))], (C, (0, 1)), Binary(BinaryOp.ADD, Arg(0), Arg(0)))
     >>> loop_func = sparsify_and_bufferize(builder.finish(C))
     >>> [fact.text for fact in loop_func.facts][1:]
-    ['i, j', 'the pattern of A']
+    ['i, j', 'the pattern of A', 'i of %1', 'level 1 of %A']
     """
     _check_options(options)
     verify_tensor(func)

@@ -183,7 +183,7 @@ def test_what_is_read_and_written() -> None:
     assert isinstance(code, LibraryCode)
     assert code.reads == {"U", "V", "S_pos1", "S_crd1", "S_vals"}
     assert code.writes == {"S_vals"}
-    assert code.streamed == frozenset()
+    assert code.streamed == {"S_pos1", "S_crd1"}
     call, _, _ = lowered_call("spmv csr")
     code = library_codes()(call)
     assert isinstance(code, LibraryCode)

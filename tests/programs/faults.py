@@ -142,7 +142,7 @@ FAULTS = (
     ),
     Fault("appending does not catch up", f"{STAGE}._append_sink:AppendSink._catch_up", _nothing),
     Fault("Python scalars are not weak", "sparsejit.trace._promotion:_kind", _strong_scalars),
-    Fault("views start at 0", f"{STAGE}._dense_bufferize:view_of", _no_offset),
+    Fault("views start at 0", f"{STAGE}._value_buffers:view_of", _no_offset),
     Fault(
         "reads come after writes", f"{STAGE}._raw_conflicts:_is_elementwise", _always_elementwise
     ),

@@ -119,7 +119,7 @@ def test_observers_get_text() -> None:
         (
             elementwise(Binary(BinaryOp.MUL, Arg(0), Arg(1)), CSR, CSC, CSR),
             "i, j; B searched, stored in another order",
-            "appended in order",
+            "some entries of A, moved together in the end",
         ),
     ],
 )
