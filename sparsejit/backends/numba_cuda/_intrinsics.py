@@ -56,7 +56,7 @@ def intrinsics() -> dict[str, Any]:
         return np.int64(cuda.popc(lanes))
 
     functions = (atomic_sub, shuffle, shuffle_complex, vote, peers, count_lanes)
-    return made | _halves() | {function.__name__: jit(function) for function in functions}
+    return made | _conversions() | {function.__name__: jit(function) for function in functions}
 
 
 _CONVERSIONS = {
@@ -70,12 +70,17 @@ _CONVERSIONS = {
         "=f,h",
     ),
     "f32_to_bf16": ("float32", "uint16", "cvt.rn.bf16.f32 $0, $1;", "=h,f"),
+    "float32_bits": ("float32", "uint32", "mov.b32 $0, $1;", "=r,f"),
+    "float32_from_bits": ("uint32", "float32", "mov.b32 $0, $1;", "=f,r"),
+    "float64_bits": ("float64", "uint64", "mov.b64 $0, $1;", "=l,d"),
+    "float64_from_bits": ("uint64", "float64", "mov.b64 $0, $1;", "=d,l"),
 }
-"""What a 16-bit float is converted with: operand, result, instruction, registers."""
+"""What a float is converted with, or moved between registers: operand, result, instruction,
+registers."""
 
 
-def _halves() -> dict[str, Any]:
-    """The conversions of 16-bit floats, which lie in memory as their bits."""
+def _conversions() -> dict[str, Any]:
+    """The conversions of 16-bit floats, which lie in memory as their bits, and bits of others."""
     return {name: _conversion(name, *row) for name, row in _CONVERSIONS.items()}
 
 
