@@ -2,7 +2,9 @@
 
 In: a class, and the arguments of ``dataclasses.dataclass``. Out: a dataclass that behaves the same.
 The standard decorator compiles six methods for each class, which takes half a millisecond; that was
-more than half of ``import sparsejit``, and most classes are not met in a process.
+more than half of ``import sparsejit``, and most classes are not met in a process. Classes that are
+ordered, keyword-only, or have an ``__init__`` of their own use the standard one, and the modules
+around them.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ class CompiledFunction:
                 if found is not MISSED:
                     return found
             return self._called(args, kwargs)
-        except Exception as error:  # of any kind: it goes on, and explain() tells of it
+        except Exception as error:  # raised again, whatever it is: explain() tells why
             self._tally.failed(error)
             raise
 

@@ -109,7 +109,7 @@ class Plan:
                     return found
             named = self._named(state, args, kwargs)
             result, route = self._function.call_named(named, state.prepared, self._tally)
-        except Exception as error:  # of any kind: it goes on, and explain() tells of it
+        except Exception as error:  # raised again, whatever it is: explain() tells why
             self._tally.failed(error)
             raise
         if route is not None and is_positional:

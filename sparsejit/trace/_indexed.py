@@ -171,7 +171,7 @@ class Indexed(_IndexOperators, UpdateOperators):
     ``origin`` is the array and key of ``A[i, j]`` itself, for an update in place.
     """
 
-    __slots__ = ("_trace", "origin", "terms", "tree")
+    __slots__ = ("_terms", "_trace", "_tree", "origin")
 
     def __init__(
         self,
@@ -181,9 +181,19 @@ class Indexed(_IndexOperators, UpdateOperators):
         origin: tuple[Array, tuple[Any, ...]] | None = None,
     ) -> None:
         self._trace = trace
-        self.terms = terms
-        self.tree = tree
+        self._terms = terms
+        self._tree = tree
         self.origin = origin
+
+    @property
+    def terms(self) -> tuple[IndexedTerm, ...]:
+        """What is summed."""
+        return self._terms
+
+    @property
+    def tree(self) -> Pointwise | None:
+        """The sum in one piece."""
+        return self._tree
 
     def __repr__(self) -> str:
         return f"<indexed expression of {len(self.terms)} terms>"

@@ -95,7 +95,7 @@ class LazyIndexed(Indexed):
         return tuple(extents[v] for v in order)
 
     @property
-    def terms(self) -> tuple[IndexedTerm, ...]:  # type: ignore[override]  # computed when asked for
+    def terms(self) -> tuple[IndexedTerm, ...]:
         """The result as the element of a tensor."""
         if self._made is None:
             value = self.emit(self.variables, None)
@@ -104,7 +104,7 @@ class LazyIndexed(Indexed):
         return (self._made,)
 
     @property
-    def tree(self) -> Pointwise | None:  # type: ignore[override]  # see ``terms``
+    def tree(self) -> Pointwise | None:
         """The same in one piece."""
         return self.terms[0].part
 
