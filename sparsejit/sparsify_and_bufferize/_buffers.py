@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field, replace
 from typing import assert_never
 
 from sparsejit._dataclasses import dataclass
@@ -24,6 +25,7 @@ __all__ = [
     "memrefs_of",
     "parameter_buffer",
     "parameters_of",
+    "with_pattern",
 ]
 
 
@@ -49,13 +51,15 @@ class SparseBuffer:
 
     An array-of-structs tail has one rank-2 coordinates memref, at its first level. Positions and
     coordinates under batch levels have the batches as leading dimensions; values are flat, with
-    equally many slots for each batch.
+    equally many slots for each batch. Values with the same ``pattern`` have the same entries in the
+    same places (a result that took over those of an operand); it says nothing about the memrefs.
     """
 
     format: Format
     positions: tuple[loops.Memref | None, ...]
     coordinates: tuple[loops.Memref | None, ...]
     values: loops.Memref
+    pattern: str = field(default="", compare=False)
 
     @property
     def flat(self) -> tuple[loops.Memref, ...]:
@@ -118,7 +122,7 @@ def declare_levels(name: str, tensor: TensorType, automatic: int, space: int = 0
             else None
         )
     values = loops.Memref(f"{name}_vals", tensor.dtype, 1, space)
-    return SparseBuffer(fmt, tuple(positions), tuple(coordinates), values)
+    return SparseBuffer(fmt, tuple(positions), tuple(coordinates), values, pattern=name)
 
 
 def coordinates_of(buffer: SparseBuffer, level: int) -> tuple[loops.Memref, int | None]:
@@ -147,6 +151,11 @@ def parameter_buffer(param: Value, written: bool) -> Buffer:
 def parameters_of(buffer: Buffer) -> tuple[loops.Memref | loops.Var, ...]:
     """Return what a parameter that lives in ``buffer`` is to the loop function."""
     return (buffer.var,) if isinstance(buffer, ScalarBuffer) else memrefs_of(buffer)
+
+
+def with_pattern(buffer: Buffer, pattern: str) -> Buffer:
+    """Return the buffer of a value whose entries are those of ``pattern``, if it has any."""
+    return replace(buffer, pattern=pattern) if isinstance(buffer, SparseBuffer) else buffer
 
 
 def memrefs_of(buffer: Buffer) -> tuple[loops.Memref, ...]:

@@ -26,6 +26,7 @@ from sparsejit.sparsify_and_bufferize._buffers import (
     ScalarBuffer,
     SparseBuffer,
     declare_levels,
+    with_pattern,
 )
 from sparsejit.sparsify_and_bufferize._conversion import conversion_op
 from sparsejit.sparsify_and_bufferize._copy_insertion import CopyInserted
@@ -127,7 +128,7 @@ class _Bufferizer(ValueBuffers):
                 return self._insert_slice(op)
             case tensor.Materialize(result, source, dest):
                 if self._buffers[source.name] == self._buffers[dest.name]:
-                    self._buffers[result.name] = self._buffers[dest.name]
+                    self._buffers[result.name] = self._buffers[source.name]
                     return ()
                 if not dest.type.is_dense:
                     return (*self._finish(source), *self._write_entries(op))
@@ -181,7 +182,7 @@ class _Bufferizer(ValueBuffers):
         assert isinstance(sample, SparseBuffer)
         assert isinstance(target, SparseBuffer)
         made = structure_copy(target, sample, loops.Lit(zero_of(op.init.type.dtype)))
-        self._buffers[op.init.name] = target
+        self._buffers[op.init.name] = with_pattern(target, sample.pattern)
         update, updating = update_of_sampled(match, op)
         call = self._library_call(updating, update)
         scaling = scaled_values(target, sample, self._namer) if match.is_scaled else ()
@@ -259,7 +260,7 @@ class _Bufferizer(ValueBuffers):
         assert isinstance(source, SparseBuffer)
         name = self._namer.fresh(f"s{op.result.name}")
         copy = declare_levels(name, op.result.type, self._options.index_width)
-        self._buffers[op.result.name] = copy
+        self._buffers[op.result.name] = with_pattern(copy, source.pattern)
         self._copied[op.result.name] = source
         for target, origin in zip(copy.flat, source.flat, strict=True):
             extents = tuple(loops.DimOf(origin, axis) for axis in range(origin.rank))
@@ -275,7 +276,7 @@ class _Bufferizer(ValueBuffers):
         if self._inserted.roots[op.dest.name] not in {p.name for p in self._inserted.params}:
             assert isinstance(source, SparseBuffer)
             assert isinstance(target, SparseBuffer)
-            self._buffers[op.result.name] = target
+            self._buffers[op.result.name] = with_pattern(target, source.pattern)
             return replaced_entries(target, source, op.location)
         same = self._copied.get(self._inserted.roots[op.source.name]) == target
         if not (same and isinstance(source, SparseBuffer) and isinstance(target, SparseBuffer)):
@@ -298,7 +299,7 @@ class _Bufferizer(ValueBuffers):
         blocks = (block.args for block in blocks_of(op))
         for init, *carried in zip(op.inits, *blocks, op.results, strict=True):
             for value in carried:
-                self._buffers[value.name] = self._buffers[init.name]
+                self._buffers[value.name] = with_pattern(self._buffers[init.name], value.name)
 
     def _for(self, op: tensor.For) -> Stmts:
         self._carry(op)
@@ -324,7 +325,7 @@ class _Bufferizer(ValueBuffers):
         storage = self._branch_storage(op)
         then, orelse = self._scope(op.then), self._scope(op.orelse)
         for result, value in zip(op.results, op.then_yields, strict=True):
-            self._buffers[result.name] = self._buffers[value.name]
+            self._buffers[result.name] = with_pattern(self._buffers[value.name], result.name)
         return (*storage, loops.If(condition, then, orelse))
 
     def _branch_storage(self, op: tensor.If) -> Stmts:

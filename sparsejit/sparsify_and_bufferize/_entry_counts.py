@@ -38,7 +38,7 @@ def count_bound(kernel: Kernel) -> Bound | None:
     """
     every = set(range(len(kernel.space.loops)))
     start = kernel.start()
-    sparse = frozenset(k for k, access in enumerate(kernel.space.inputs) if access.may_be_absent)
+    sparse = frozenset(kernel.twins)
     for number in sorted(sparse):
         buffer, access = kernel.inputs[number], kernel.space.inputs[number]
         if not isinstance(buffer, SparseBuffer):
@@ -64,7 +64,7 @@ def always_stores(kernel: Kernel, number: int, others: frozenset[int]) -> bool:
     for count in range(len(others) + 1):
         for absent in combinations(sorted(others), count):
             fills = {k: kernel.op.inputs[k].type.fill for k in absent}
-            present = others - frozenset(absent) | {number}
+            present = others - frozenset(absent) | {number} | kernel.twins[number]
             partial = simplify_absence(kernel.op.body, kernel.dtypes, fills, present)
             if kernel.outcome_of(partial) is None or kernel.may_be_nothing(partial):
                 return False

@@ -21,7 +21,7 @@ from sparsejit.ir.types import INDEX, DType
 from sparsejit.sparsify_and_bufferize import _index as ix
 from sparsejit.sparsify_and_bufferize._buffers import Buffer, NoEntries, SparseBuffer
 from sparsejit.sparsify_and_bufferize._level_iterators import Cursor, LevelIterator
-from sparsejit.sparsify_and_bufferize._level_space import LevelSpace
+from sparsejit.sparsify_and_bufferize._level_space import LevelAccess, LevelSpace
 
 __all__ = ["Kernel", "State"]
 
@@ -34,6 +34,7 @@ class State:
     something here, ``absent`` those that do not. ``slots`` holds what the sink wants to remember
     (positions of result levels); ``accumulator`` the variable that stands for the result's element
     once only reductions remain, ``hit`` the one that tells whether it received a contribution.
+    ``twins`` are the operands that go along with another one, which has the same entries.
     """
 
     loop_values: Mapping[int, loops.Expr]
@@ -42,17 +43,20 @@ class State:
     slots: Mapping[int, loops.Expr] = field(default_factory=dict)
     accumulator: loops.Var | None = None
     hit: loops.Var | None = None
+    twins: Mapping[int, frozenset[int]] = field(default_factory=dict)
 
     def bind(self, loop: int, value: loops.Expr) -> State:
         """Return the state with a loop's value known."""
         return replace(self, loop_values={**self.loop_values, loop: value})
 
     def advance(self, operand: int, cursor: Cursor) -> State:
-        """Return the state with a level of ``operand`` resolved."""
-        return replace(self, cursors={**self.cursors, operand: cursor})
+        """Return the state with a level of ``operand`` (and of its twins) resolved."""
+        moved = dict.fromkeys((operand, *self.twins.get(operand, ())), cursor)
+        return replace(self, cursors={**self.cursors, **moved})
 
     def without(self, operands: frozenset[int]) -> State:
-        """Return the state where ``operands`` store nothing."""
+        """Return the state where ``operands`` (and their twins) store nothing."""
+        operands = operands.union(*(self.twins.get(k, ()) for k in operands))
         left = {k: cursor for k, cursor in self.cursors.items() if k not in operands}
         return replace(self, cursors=left, absent=self.absent | operands)
 
@@ -111,7 +115,26 @@ class Kernel:
                     absent.add(number)
                 case _:
                     pass
-        return State({}, cursors, frozenset(absent))
+        return State({}, cursors, frozenset(absent), twins=self.twins)
+
+    @cached_property
+    def twins(self) -> Mapping[int, frozenset[int]]:
+        """The sparse inputs, each with those behind it that have the same entries.
+
+        So it is where both took over the entries of one tensor and are indexed alike; they are
+        found where the first one is.
+        """
+        found: dict[tuple[str, tuple[LevelAccess, ...]], list[int]] = {}
+        for number, (buffer, access) in enumerate(zip(self.inputs, self.space.inputs, strict=True)):
+            pattern = buffer.pattern if isinstance(buffer, SparseBuffer) else f"{number}"
+            if access.may_be_absent:
+                found.setdefault((pattern, access.levels), []).append(number)
+        return {first: frozenset(rest) for first, *rest in found.values()}
+
+    @cached_property
+    def followers(self) -> frozenset[int]:
+        """The twins of others: no loop asks where they are."""
+        return frozenset[int]().union(*self.twins.values())
 
     def iterator(self, operand: int, level: int) -> LevelIterator:
         """Return the level iterator of ``level`` of a sparse input."""

@@ -83,7 +83,8 @@ class LoopNest:
         iterators = [
             operand
             for operand, cursor in sorted(state.cursors.items())
-            if not kernel.is_resolved(operand, cursor)
+            if operand not in kernel.followers
+            and not kernel.is_resolved(operand, cursor)
             and kernel.level_expr(operand, cursor.level) == Dim(loop)
             and kernel.iterator(operand, cursor.level).is_iterable
             and not (operand == self._sampler and self._is_in_reduction(depth))
@@ -276,7 +277,7 @@ class LoopNest:
         open_operands = [
             operand
             for operand, cursor in state.cursors.items()
-            if not kernel.is_resolved(operand, cursor)
+            if operand not in kernel.followers and not kernel.is_resolved(operand, cursor)
         ]
         if len(open_operands) != 1 or not self._sink.random_access:
             return False

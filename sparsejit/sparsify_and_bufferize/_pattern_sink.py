@@ -6,6 +6,8 @@ position of the result, in any format, and iterations are independent.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sparsejit.ir import loops
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.types import INDEX
@@ -37,9 +39,9 @@ class PatternSink(PlainSink):
         self._kernel = kernel
         self._operand = operand
         self._source = source
-        self._result = result
         levels = kernel.space.output.levels
         self._block = levels[len(kernel.space.inputs[operand].levels) :]
+        self._result = result if self._block else replace(result, pattern=source.pattern)
 
     @property
     def result(self) -> Buffer:

@@ -1,9 +1,9 @@
 """Sampled products: a dense sum of products is computed where a sparse operand asks for it only.
 
-In: a function. Out: the function with sampled products fused, or None. ``S * (A @ B)`` becomes
-one accumulating operation over the entries of ``S`` by the distributive law (MLIR's
-fuse-multiply-over-add). Where the sum is not just multiplied, as in ``where_stored(S, exp(A @
-B))``, it is computed in the entries of ``S`` first. ``A @ B`` is never formed in either case.
+In: a function. Out: the function with sampled products fused, or None. ``A @ B`` in ``S * (A @ B)``
+is summed at the entries of ``S``, and then the entries, which both have, are multiplied; it is
+never formed. Where nothing is done to the sum, as in ``where_stored(S, A @ B)``, or it is added to
+what ``S`` stores, that is one operation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sparsejit.formats import Format, Level, LevelKind, LevelType
 from sparsejit.ir.contraction import is_zero
 from sparsejit.ir.facts import Fact, FactKind
 from sparsejit.ir.fold import zero_of
-from sparsejit.ir.ops import BinaryOp, UnaryOp
+from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import (
     Arg,
     Binary,
@@ -25,11 +25,10 @@ from sparsejit.ir.scalar import (
     ScalarExpr,
     Select,
     Stored,
-    Unary,
     args_of,
     map_leaves,
 )
-from sparsejit.ir.simplify import Known, Missing, simplify_absence
+from sparsejit.ir.simplify import Known, simplify_absence
 from sparsejit.ir.tensor import Empty, Generic, Op, TensorFunc, Value
 from sparsejit.ir.types import IteratorType, TensorType
 from sparsejit.sparsify_and_bufferize._rewriting import (
@@ -72,8 +71,8 @@ def fuse_sampled_product(func: TensorFunc, fresh: Callable[[], str]) -> Rewritte
             continue
         name = sample.producer.result.name
         text = f"%{name} is summed at the stored entries only (sampled product); it is never formed"
-        is_factor = _is_multiplied(setting, sample)
-        made[op.result.name] = (_fuse(sample),) if is_factor else _sampled_before(sample, fresh)
+        is_alone = _is_sum_alone(setting, sample)
+        made[op.result.name] = (_fuse(sample),) if is_alone else _sampled_before(sample, fresh)
         facts.append(Fact(FactKind.REWRITE, op.result.name, text))
         gone.append(sample.producer.result)
     if not made:
@@ -177,37 +176,26 @@ def _updates_entries(setting: Setting, consumer: Generic) -> bool:
     return sparse and not isinstance(setting.made.get(consumer.init.name), Empty)
 
 
-# ---------------------------------------------------------------- multiplied into the sum
+# ---------------------------------------------------------------- nothing but the sum
 
 
-@dataclass(frozen=True, slots=True)
-class _Factor:
-    """What is done to the sum: multiplied by ``expr``, negated, or guarded by it (None).
+def _is_sum_alone(setting: Setting, sample: _Sample) -> bool:
+    """Whether the consumer is the sum at some entries, or adds it to entries, and no more.
 
-    Division is not among them: it would be done for every term instead of once.
+    What is done to a sum is done once, to the whole of it: not to its terms, which a factor that
+    is infinite, or no term at all, would tell apart.
     """
-
-    op: BinaryOp | UnaryOp | None
-    expr: ScalarExpr
-
-
-def _is_multiplied(setting: Setting, sample: _Sample) -> bool:
-    """Whether the consumer multiplies or samples the sum into a result of its own."""
-    consumer, producer = sample.consumer, sample.producer
+    consumer = sample.consumer
     if _updates_entries(setting, consumer):
         added = _added(consumer)
-        return added is not None and _linear(added.rhs, sample.place) is not None
+        return added is not None and _guards(added.rhs, sample.place) is not None
     if consumer.init.type.is_dense or consumer.init.type.fill.value != 0:
         return False
     fresh = isinstance(setting.made.get(consumer.init.name), Empty)
-    if not fresh or not is_elementwise(consumer) or _linear(consumer.body, sample.place) is None:
+    guards = _guards(consumer.body, sample.place)
+    if not fresh or not is_elementwise(consumer) or not guards:
         return False
-    sparse = [k for k in _sparse_inputs(consumer) if k != sample.place]
-    dtypes = [value.type.dtype for value in (*consumer.inputs, consumer.init)]
-    fills = {k: consumer.inputs[k].type.fill for k in sparse}
-    alone = simplify_absence(consumer.body, dtypes, fills)
-    is_nothing = isinstance(alone, Missing) and alone.const.value == 0
-    return is_nothing and (len(sparse) == 1 or not _sparse_inputs(producer))
+    return len(guards) == 1 or not _sparse_inputs(sample.producer)
 
 
 def _added(consumer: Generic) -> Binary | None:
@@ -222,26 +210,14 @@ def _added(consumer: Generic) -> Binary | None:
             return None
 
 
-def _linear(body: ScalarExpr, place: int) -> tuple[_Factor, ...] | None:
-    """Return the other factors where ``body`` is a product with ``Arg(place)``, innermost first.
-
-    ``Select(Stored(s), p, 0)`` counts as the product of ``p`` with an indicator.
-    """
+def _guards(body: ScalarExpr, place: int) -> tuple[Stored, ...] | None:
+    """Return where ``body`` is ``Arg(place)``, being 0 elsewhere, innermost first."""
     match body:
         case Arg(index) if index == place:
             return ()
-        case Binary(BinaryOp.MUL, lhs, rhs):
-            for inside, other in ((lhs, rhs), (rhs, lhs)):
-                factors = _linear(inside, place)
-                if factors is not None and place not in args_of(other):
-                    return (*factors, _Factor(BinaryOp.MUL, other))
-            return None
-        case Unary(UnaryOp.NEG, inside):
-            factors = _linear(inside, place)
-            return None if factors is None else (*factors, _Factor(UnaryOp.NEG, inside))
-        case Select(Stored(index), inside, Const(value)) if value == 0 and index != place:
-            factors = _linear(inside, place)
-            return None if factors is None else (*factors, _Factor(None, Stored(index)))
+        case Select(Stored(index) as guard, inside, Const(value)) if value == 0 and index != place:
+            guards = _guards(inside, place)
+            return None if guards is None else (*guards, guard)
         case _:
             return None
 
@@ -300,27 +276,14 @@ def _numbered_loops(producer: Generic, read: list[AffineExpr], following: int) -
 
 def _fused_body(sample: _Sample, kept: list[int], loops: dict[int, Dim], out: int) -> ScalarExpr:
     added = _added(sample.consumer)
-    product = sample.consumer.body if added is None else added.rhs
-    combine = BinaryOp.ADD if added is None else added.op
-    factors = _linear(product, sample.place)
-    assert factors is not None
+    within = _guards(sample.consumer.body if added is None else added.rhs, sample.place)
+    assert within is not None
     shifted = {number: len(kept) + number for number in range(len(sample.producer.inputs))}
     of_consumer = renumbering({number: place for place, number in enumerate(kept)}, {})
-    term = _term(sample.producer, shifted, loops)
     guards: list[ScalarExpr] = [] if added is None else [Stored(out)]
-    for factor in factors:
-        match factor.op:
-            case None:
-                guards.append(map_leaves(factor.expr, of_consumer))
-            case UnaryOp() as negation:
-                term = Unary(negation, term)
-            case BinaryOp() as combining:
-                term = Binary(combining, map_leaves(factor.expr, of_consumer), term)
-    if _sparse_inputs(sample.producer) and not guards:
-        # Where the sum has no terms, its dense form had a zero: the entry stays.
-        (sampler,) = _sparse_inputs(sample.consumer)
-        guards.append(Stored(kept.index(sampler)))
-    return _guarded(term, guards, out, combine)
+    guards += [map_leaves(guard, of_consumer) for guard in within]
+    combine = BinaryOp.ADD if added is None else added.op
+    return _guarded(_term(sample.producer, shifted, loops), guards, out, combine)
 
 
 def _term(producer: Generic, operands: dict[int, int], loops: dict[int, Dim]) -> ScalarExpr:

@@ -164,7 +164,7 @@ def _pattern_operand(kernel: Kernel) -> int:
     is absent, and something always is where it is present.
     """
     output = kernel.space.output
-    sparse = [k for k, access in enumerate(kernel.space.inputs) if access.may_be_absent]
+    sparse = list(kernel.twins)
     for number in sparse:
         access = kernel.space.inputs[number]
         if not _is_stored_alike(access, output) or not isinstance(
@@ -193,7 +193,7 @@ def _sampling_operand(kernel: Kernel) -> int:
 
     With one sparse input it is cheap to count the entries first.
     """
-    sparse = [k for k, access in enumerate(kernel.space.inputs) if access.may_be_absent]
+    sparse = list(kernel.twins)
     for number in sparse if len(sparse) > 1 else ():
         if kernel.space.inputs[number].levels == kernel.space.output.levels:
             return _needed(kernel, number)

@@ -60,7 +60,7 @@ class ValueBuffers:
     def _result(self, value: Value) -> loops.Result:
         buffer = self._buffers[value.name]
         for number, param in enumerate(self._inserted.params):
-            if buffer is self._buffers[param.name] or value.name == param.name:
+            if buffer == self._buffers[param.name] or value.name == param.name:
                 return loops.ParamResult(number)
         match buffer:
             case DenseBuffer(memref):
