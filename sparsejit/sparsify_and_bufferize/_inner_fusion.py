@@ -60,7 +60,7 @@ def _join(made: list[Stmt], loop: For, joined: list[str], roots: Mapping[str, st
         first = made[place]
         if not isinstance(first, For) or (first.lower, first.upper) != (loop.lower, loop.upper):
             continue
-        if first.reductions or loop.reductions or _is_nest(first):
+        if first.reductions or loop.reductions or (_is_nest(first) and not _is_map(loop)):
             return False
         second = _renamed(loop, first.var)
         whole = Effects.of((first,), roots), Effects.of((loop,), roots)
@@ -173,6 +173,11 @@ def split_between(
 def _is_nest(loop: For) -> bool:
     """Whether a loop has loops inside, which should have all registers for themselves."""
     return any(isinstance(stmt, For | While) for stmt in all_statements(loop.body))
+
+
+def _is_map(loop: For) -> bool:
+    """Whether each pass makes elements of its own, and hands no variable to the next one."""
+    return all(isinstance(stmt, Let | Store) for stmt in loop.body)
 
 
 def _renamed(loop: For, var: Var) -> tuple[Stmt, ...]:
