@@ -15,6 +15,7 @@ from sparsejit.ir.loop_walk import (
     all_expressions,
     all_statements,
     expressions,
+    map_body,
     memrefs,
     memrefs_defined,
 )
@@ -45,8 +46,9 @@ from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Const
 from sparsejit.ir.types import INDEX
 from sparsejit.passes._counting_slice import counting_slice
+from sparsejit.passes._index_terms import is_at_least
 
-__all__ = ["Appending", "CatchUp", "appending"]
+__all__ = ["Appending", "CatchUp", "appending", "without_catch_ups"]
 
 _ZERO, _ONE = Lit(Const(0, INDEX)), Lit(Const(1, INDEX))
 
@@ -77,6 +79,17 @@ class Appending:
     arrays: dict[str, tuple[Memref, Expr]]
     catch_ups: tuple[CatchUp, ...]
     blocks: tuple[Var, ...]
+
+    @property
+    def appended(self) -> list[Memref]:
+        """The arrays that are appended to."""
+        return [memref for memref, _ in self.arrays.values()]
+
+
+def without_catch_ups(found: Appending) -> tuple[Stmt, ...]:
+    """Return the loop's body without what catches up with positions."""
+    statements = [known.stmt for known in found.catch_ups]
+    return map_body(found.loop.body, change_stmt=lambda s: () if s in statements else (s,))
 
 
 def appending(body: Sequence[Stmt], loop: For) -> Appending | None:
@@ -195,20 +208,25 @@ def _appends_in_place(found: Appending) -> bool:
     inside = list(all_statements(found.loop.body))
     caught = {id(inner) for known in found.catch_ups for inner in known.stmt.body}
     steps = {stmt.var: (stmt.lower, stmt.upper) for stmt in inside if isinstance(stmt, For)}
+    reserved: set[str] = set()
+    written: list[str] = []
     for stmt in inside:
         for memref, at in _places(stmt) if id(stmt) not in caught else ():
             if memref.name not in found.arrays:
                 continue
             _, length = found.arrays[memref.name]
             match at:
-                case Binary(BinaryOp.ADD, Binary(BinaryOp.MUL, _, size) as first, Var() as step):
-                    is_block = first == length and steps.get(step) == (_ZERO, size)
-                    fits = is_block and _is_known(size, inside)
+                case Var() if at == length and at in found.counts:
+                    pass
+                case Binary(BinaryOp.ADD, Binary(BinaryOp.MUL, _, size) as first, Var() as step) if (
+                    first == length and steps.get(step) == (_ZERO, size) and _is_known(size, inside)
+                ):
+                    reserved.add(memref.name)
+                case _ if isinstance(stmt, Store) and is_at_least(at, length):
+                    written.append(memref.name)
                 case _:
-                    fits = at == length and at in found.counts
-            if not fits:
-                return False
-    return True
+                    return False
+    return reserved.issuperset(written)
 
 
 def _catches_up_with_counts(found: Appending) -> bool:
@@ -289,15 +307,31 @@ def _reads(expr: Expr, names: Iterable[str]) -> bool:
 
 def _counts_fast(found: Appending) -> bool:
     """Whether counting walks no segments anew for each coordinate, as long as filling does."""
-    appended = [memref for memref, _ in found.arrays.values()]
-    catch_ups = [known.stmt for known in found.catch_ups]
-    sliced = counting_slice(found.loop.body, found.counts, appended)
-    inner = [stmt for stmt in all_statements(sliced) if isinstance(stmt, For)]
-    return not any(
-        isinstance(s, While) and s not in catch_ups
-        for loop in inner
-        for s in all_statements(loop.body)
-    )
+    sliced = counting_slice(without_catch_ups(found), found.counts, found.appended)
+    return not any(_walks_anew(stmt) for stmt in all_statements(sliced) if isinstance(stmt, For))
+
+
+def _walks_anew(loop: For) -> bool:
+    """Whether a walk inside of a loop begins where it did the time before."""
+    own = {loop.var.name}
+    starts: dict[str, bool] = {}
+    for stmt in all_statements(loop.body):
+        match stmt:
+            case Let(var, value, mutable):
+                follows = bool(variables(value).keys() & own)
+                if follows:
+                    own.add(var.name)
+                if mutable:
+                    starts[var.name] = follows
+            case For(var, lower, upper):
+                if (variables(lower).keys() | variables(upper).keys()) & own:
+                    own.add(var.name)
+            case While(condition):
+                if not all(starts.get(name, True) for name in variables(condition)):
+                    return True
+            case _:
+                pass
+    return False
 
 
 def _is_whole(body: Sequence[Stmt], found: Appending) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sparsejit.ir.loop_walk import all_expressions, all_statements, expressions, map_body
+from sparsejit.ir.loop_writing import binary, int_, plus
 from sparsejit.ir.loops import (
     Assign,
     DimOf,
@@ -27,6 +28,7 @@ from sparsejit.ir.loops import (
     Store,
     Var,
 )
+from sparsejit.ir.ops import BinaryOp
 
 __all__ = ["counting_slice", "renamed"]
 
@@ -72,6 +74,11 @@ def _without_unused(body: Sequence[Stmt], counts: Sequence[Var]) -> tuple[Stmt, 
                 return ()
             case For(_, _, _, ()) | If(_, (), ()):
                 return ()
+            case For(_, lower, upper, (Assign(var, value),), reductions=()) if (
+                value == plus(var, int_(1))
+            ):
+                steps = upper if lower == int_(0) else binary(BinaryOp.SUB, upper, lower)
+                return (Assign(var, plus(var, binary(BinaryOp.MAX, steps, int_(0)))),)
             case _:
                 return (stmt,)
 

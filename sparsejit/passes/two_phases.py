@@ -47,7 +47,7 @@ from sparsejit.ir.loops import (
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Const
 from sparsejit.ir.types import INDEX, DType
-from sparsejit.passes._appending import Appending, appending
+from sparsejit.passes._appending import Appending, appending, without_catch_ups
 from sparsejit.passes._counting_slice import counting_slice, renamed
 
 __all__ = ["assemble_in_two_phases"]
@@ -127,9 +127,11 @@ class _Phases:
             yield Assign(count, Load(before, (last,)))
         yield from (Alloc(memref, (length,)) for memref, length in found.arrays.values())
         yield self._filling()
-        for catch_up in found.catch_ups:
-            is_outer = catch_up.at == found.loop.var
-            yield Assign(catch_up.filled, self._end if is_outer else catch_up.at)
+        reached = {
+            known.filled: self._end if known.at == found.loop.var else known.at
+            for known in found.catch_ups
+        }
+        yield from (Assign(filled, at) for filled, at in reached.items())
         yield from (Dealloc(before) for before in self._before.values())
 
     def _row(self, var: Var) -> Expr:
@@ -138,9 +140,7 @@ class _Phases:
     def _counting(self) -> For:
         """The loop that counts, under names of its own."""
         found, loop = self._found, self._found.loop
-        appended = [memref for memref, _ in found.arrays.values()]
-        rest = map_body(loop.body, change_stmt=self._without_catch_up)
-        sliced = counting_slice(rest, found.counts, appended)
+        sliced = counting_slice(without_catch_ups(found), found.counts, found.appended)
         inside = [loop.var, *(s.var for s in all_statements(sliced) if isinstance(s, Let | For))]
         table = {
             var.name: Var(_fresh(self._taken, var.name), var.dtype)
@@ -160,9 +160,6 @@ class _Phases:
         }
         private = tuple(what for what in loop.private if what.name in used)
         return For(var, self._first, self._end, body, parallel=True, private=private)
-
-    def _without_catch_up(self, stmt: Stmt) -> tuple[Stmt, ...]:
-        return () if any(stmt == known.stmt for known in self._found.catch_ups) else (stmt,)
 
     def _filling(self) -> For:
         found, loop = self._found, self._found.loop

@@ -213,10 +213,7 @@ class _Shape:
         parallel: bool,
     ) -> Stmts:
         """Walk over parts of the outermost levels, one after the other or at once."""
-        runs = [
-            Run(f"p{w.level.number}_{w.level.name}", w.lower, w.upper, w.coordinate)
-            for w in walkers.values()
-        ]
+        runs = [self._run(walker) for walker in walkers.values()]
 
         def body(bounds: tuple[tuple[loops.Expr, loops.Expr], ...]) -> Stmts:
             return walk(
@@ -228,7 +225,15 @@ class _Shape:
                 }
             )
 
-        return in_parts(runs, entries, self.kernel.namer, body, parallel=parallel)
+        names = self.kernel.namer
+        return in_parts(runs, self._bounds(), entries, names, body, parallel=parallel)
+
+    def _run(self, walker: _Walker) -> Run:
+        def entries(position: loops.Expr) -> loops.Expr:
+            return self.kernel.slots_below(walker.operand, walker.level.number, position)
+
+        name = walker.level.position_name
+        return Run(name, walker.lower, walker.upper, walker.coordinate, entries)
 
     # ------------------------------------------------------------ several iterators
 

@@ -144,6 +144,18 @@ class Kernel:
         name = self.op.inputs[operand].name
         return LevelIterator(name, buffer, level, access.type, self.extent(access.size))
 
+    def slots_below(self, operand: int, level: int, position: loops.Expr) -> loops.Expr:
+        """Return how many slots the levels below have before a position of ``level``.
+
+        Levels with gaps between their segments, and what is below them, are left out.
+        """
+        for number in range(level + 1, len(self.space.inputs[operand].levels)):
+            first = self.iterator(operand, number).first_slot(position)
+            if first is None:
+                break
+            position = first
+        return position
+
     def level_expr(self, operand: int, level: int) -> AffineExpr:
         """Return the coordinate of ``level`` of a sparse input, over the loops."""
         return self.space.inputs[operand].levels[level].expr

@@ -107,6 +107,26 @@ class LevelIterator:
             case _:
                 assert_never(kind)
 
+    def first_slot(self, parent: loops.Expr) -> loops.Expr | None:
+        """Return the first slot of the children of ``parent`` and of all parents after it.
+
+        ``parent`` may be the one after the last. None where there are gaps between the children of
+        one and the next, or each batch has slots of its own.
+        """
+        match self.type.kind:
+            case LevelKind.COMPRESSED:
+                return self._position((parent,))
+            case LevelKind.SINGLETON:
+                return parent
+            case LevelKind.DENSE | LevelKind.RANGE:
+                return ix.multiply(parent, self.size)
+            case LevelKind.STRUCTURED | LevelKind.PADDED:
+                return ix.multiply(parent, ix.index(self.type.size[0]))
+            case LevelKind.LOOSE_COMPRESSED | LevelKind.BATCH:
+                return None
+            case _:
+                assert_never(self.type.kind)
+
     def _used(self, cursor: Cursor, first: loops.Expr, last: loops.Expr) -> loops.Expr:
         """The end of the used slots of a padded level: unused ones, with -1, come last."""
         memref, _ = coordinates_of(self.buffer, self.number)

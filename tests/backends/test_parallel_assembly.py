@@ -127,13 +127,12 @@ def test_tensors(name: str, operation: str, pool: Any) -> None:
         check(pool, kernel, *(sj.asarray(array, format=fmt) for array in arrays))
 
 
-IN_PARALLEL = ("csr", "csc", "coo", "aos coo", "compressed dense", "loose")
-"""Of other results of merges some levels are still appended by one thread."""
+IN_PARALLEL = {**MATRICES, **CUBES}
 
 
 @pytest.mark.parametrize("name", IN_PARALLEL)
 def test_merges_are_assembled_in_parallel(name: str) -> None:
-    fmt = MATRICES[name]
+    fmt = IN_PARALLEL[name]
     pair = (sj.asarray(drawn((6,) * fmt.ndim, seed), format=fmt) for seed in (7, 8))
     loops = sj.sparse_jit(lambda A, B: A + B, output=fmt).lower(*pair).text("loops")
     assert "push" not in loops

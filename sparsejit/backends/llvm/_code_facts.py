@@ -111,7 +111,7 @@ def _how(loop: For) -> str:
 
 
 def _parts(loop: For) -> Iterator[str]:
-    stored = [pos.name for pos, _ in work_of(loop).stored]
+    stored = [pos.name for pos in work_of(loop).leaves]
     yield f"in parallel, cut by stored entries ({', '.join(stored)})" if stored else "in parallel"
     sums = [what.name for what, _ in loop.reductions if isinstance(what, Var)]
     if sums:

@@ -30,9 +30,8 @@ from sparsejit.backends.llvm._partial_sums import (
 from sparsejit.backends.llvm._pool import COUNT, RUN
 from sparsejit.backends.llvm._text import Builder, Callee, Value, integer
 from sparsejit.backends.llvm._types import in_register
-from sparsejit.backends.llvm._work import Work, work_of
+from sparsejit.backends.llvm._work import Work, place_of, work_of
 from sparsejit.ir.loop_walk import free_memrefs, free_vars
-from sparsejit.ir.loop_writing import as_index
 from sparsejit.ir.loops import Alloc, Dealloc, For, Memref, Var
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.types import DType
@@ -194,8 +193,8 @@ class _Outline:
         b = e.builder
         total = _times(b, each, b.op("sub", at, lower))
         e.values[_LOWER.name], e.values[_UPPER.name] = lower, at
-        for (pos, _), weight in zip(self._work.stored, weights, strict=True):
-            ends = e.value(as_index(pos, _UPPER)), e.value(as_index(pos, _LOWER))
+        for (chain, _), weight in zip(self._work.stored, weights, strict=True):
+            ends = e.value(place_of(chain, _UPPER)), e.value(place_of(chain, _LOWER))
             total = b.op("add", total, _times(b, weight, b.op("sub", *ends)))
         return total
 

@@ -1,14 +1,15 @@
 """How much work a loop does, as expressions of the loop IR that are evaluated before it runs.
 
 In: a loop. Out: what one iteration costs, and what each stored entry costs of the segments
-``pos[i] .. pos[i + 1]`` that iterations run over, in about nanoseconds of one thread. So the work
-of ``lower .. upper`` is known from two elements of each such array, and where to cut the loop into
+``pos[i] .. pos[i + 1]`` that iterations run over, in about nanoseconds of one thread; ``pos`` may
+lead on, level by level, to the entries ``pos1[pos[i]] .. pos1[pos[i + 1]]``. So the work of
+``lower .. upper`` is known from two elements of each such array, and where to cut the loop into
 equal parts by a search in them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from sparsejit._dataclasses import dataclass
 from sparsejit.ir.loop_walk import all_expressions, all_statements, expressions, memrefs_defined
@@ -33,7 +34,10 @@ from sparsejit.ir.loops import (
 )
 from sparsejit.ir.ops import BinaryOp, UnaryOp
 
-__all__ = ["Work", "segment_of", "work_of"]
+__all__ = ["Chain", "Work", "place_of", "segment_of", "work_of"]
+
+Chain = tuple[Memref, ...]
+"""Position arrays, each of which holds places in the next one."""
 
 _UNKNOWN = 4
 """How often a loop is thought to run of which nothing is known."""
@@ -45,7 +49,21 @@ class Work:
     """``each`` is what an iteration costs, ``stored`` what an entry of each segment costs."""
 
     each: Expr
-    stored: tuple[tuple[Memref, Expr], ...]
+    stored: tuple[tuple[Chain, Expr], ...]
+
+    @property
+    def leaves(self) -> tuple[Memref, ...]:
+        """The position arrays of the entries at the ends of all chains."""
+        chains = [chain for chain, _ in self.stored]
+        above = {chain[:depth] for chain in chains for depth in range(len(chain))}
+        return tuple(chain[-1] for chain in chains if chain not in above)
+
+
+def place_of(chain: Chain, at: Expr) -> Expr:
+    """Return the first entry of the segment ``at``."""
+    for pos in chain:
+        at = as_index(pos, at)
+    return at
 
 
 def work_of(loop: For) -> Work:
@@ -81,15 +99,55 @@ class _Counter:
     """Adds up costs; names that the loop introduces cannot be used before it."""
 
     def __init__(self, loop: For) -> None:
-        self._var = loop.var
         statements = (loop, *all_statements(loop.body))
         private = {what.name for what in loop.private}
         changed = {s.var.name for s in statements if isinstance(s, Let | For | Assign)}
         self._variables = changed | private
         made = {memref.name for s in statements for memref in memrefs_defined(s)}
         self._arrays = made | private
-        walked = dict.fromkeys(_walked(statements, loop.var))
-        self._walked = [pos for pos in walked if pos.name not in self._arrays]
+        self._chains: dict[str, Chain] = {loop.var.name: ()}
+        self._starts = _starts(statements)
+        for stmt in statements[1:]:
+            self._chains |= dict(self._followed(stmt))
+        walks = (self._walked(stmt) for stmt in statements if isinstance(stmt, While))
+        self._all_walked = dict.fromkeys(chain for walk in walks for chain in walk)
+
+    def _followed(self, stmt: Stmt) -> Iterator[tuple[str, Chain]]:
+        """The variable whose values are the entries of a chain, with the chain."""
+        match stmt:
+            case For(var):
+                segment = segment_of(stmt)
+                chain = None if segment is None else self._chain(*segment)
+                if chain is not None:
+                    yield var.name, chain
+            case While():
+                for name, pos, at in self._walks(stmt):
+                    chain = self._chain(pos, at)
+                    if chain is not None:
+                        yield name, chain
+            case _:
+                pass
+
+    def _chain(self, pos: Memref, at: Expr) -> Chain | None:
+        """How the segments ``pos[at] .. pos[at + 1]`` follow from the loop's variable."""
+        above = self._chains.get(at.name) if isinstance(at, Var) else None
+        return None if above is None or pos.name in self._arrays else (*above, pos)
+
+    def _walks(self, stmt: While) -> Iterator[tuple[str, Memref, Expr]]:
+        """The walks ``while p < end`` from ``pos[at]`` to ``pos[at + 1]``."""
+        starts = self._starts
+        for part in all_expressions(stmt.condition):
+            match part:
+                case Binary(BinaryOp.LT, Var(low), Var(high)) if low in starts and high in starts:
+                    (first, at), (second, after) = starts[low], starts[high]
+                    if first == second and _is_next(after, at):
+                        yield low, first, at
+                case _:
+                    pass
+
+    def _walked(self, stmt: While) -> tuple[Chain, ...]:
+        found = (self._chain(pos, at) for _, pos, at in self._walks(stmt))
+        return tuple(chain for chain in found if chain is not None)
 
     def block(self, body: Iterable[Stmt]) -> _Cost:
         total = _Cost(int_(0), {})
@@ -103,7 +161,7 @@ class _Counter:
             case For():
                 return self._loop(stmt, self.block(stmt.body))
             case While():
-                return own.plus(self._while(self.block(stmt.body)))
+                return own.plus(self._while(stmt, self.block(stmt.body)))
             case If():
                 return own.plus(self.block(stmt.then)).plus(self.block(stmt.orelse))
             case _:
@@ -112,19 +170,18 @@ class _Counter:
     def _loop(self, loop: For, inner: _Cost) -> _Cost:
         segment = segment_of(loop)
         if segment is not None and segment[0].name not in self._arrays:
-            pos, at = segment
-            if at == self._var:
-                return inner.times(int_(_UNKNOWN)).replaced(int_(1), {pos: inner.each})
-            return inner.times(_average(pos))
+            chain = self._chain(*segment)
+            if chain is not None:
+                return inner.for_entries((chain,))
+            return inner.times(_average(segment[0]))
         if self._is_known(loop.lower) and self._is_known(loop.upper):
             return inner.times(_distance(loop.lower, loop.upper))
         return inner.times(int_(_UNKNOWN))
 
-    def _while(self, inner: _Cost) -> _Cost:
+    def _while(self, stmt: While, inner: _Cost) -> _Cost:
         """Walks over segments advance in at least one of them each time."""
-        if not self._walked:
-            return inner.times(int_(_UNKNOWN))
-        return _Cost(int_(1), dict.fromkeys(self._walked, inner.each))
+        chains = self._walked(stmt) or tuple(self._all_walked)
+        return inner.for_entries(chains) if chains else inner.times(int_(_UNKNOWN))
 
     def _is_known(self, expr: Expr) -> bool:
         """Whether an expression has the same value before the loop."""
@@ -144,24 +201,32 @@ class _Counter:
 @dataclass(frozen=True, slots=True)
 class _Cost:
     each: Expr
-    stored: dict[Memref, Expr]
+    stored: dict[Chain, Expr]
 
     def plus(self, other: _Cost) -> _Cost:
         stored = dict(self.stored)
-        for pos, cost in other.stored.items():
-            stored[pos] = _sum(stored[pos], cost) if pos in stored else cost
+        for chain, cost in other.stored.items():
+            stored[chain] = _sum(stored[chain], cost) if chain in stored else cost
         return _Cost(_sum(self.each, other.each), stored)
 
     def times(self, count: Expr) -> _Cost:
-        stored = {pos: _product(cost, count) for pos, cost in self.stored.items()}
+        stored = {chain: _product(cost, count) for chain, cost in self.stored.items()}
         return _Cost(_product(self.each, count), stored)
 
-    def replaced(self, each: Expr, more: dict[Memref, Expr]) -> _Cost:
-        return _Cost(each, self.stored).plus(_Cost(int_(0), more))
+    def for_entries(self, chains: tuple[Chain, ...]) -> _Cost:
+        """The cost of what is done for each entry; that of segments below is known as a whole."""
+        below = {
+            chain: cost
+            for chain, cost in self.stored.items()
+            if any(chain[: len(above)] == above != chain for above in chains)
+        }
+        anew = {chain: cost for chain, cost in self.stored.items() if chain not in below}
+        entries = _Cost(int_(1), below | dict.fromkeys(chains, self.each))
+        return entries.plus(_Cost(int_(0), anew).times(int_(_UNKNOWN)))
 
 
-def _walked(statements: Sequence[Stmt], var: Var) -> Iterator[Memref]:
-    """The arrays ``pos`` of walks: ``while p < end`` from ``pos[var]`` to ``pos[var + 1]``."""
+def _starts(statements: Iterable[Stmt]) -> dict[str, tuple[Memref, Expr]]:
+    """The variables that begin as elements ``memref[index]``."""
     starts: dict[str, tuple[Memref, Expr]] = {}
     for stmt in statements:
         if isinstance(stmt, Let):
@@ -170,15 +235,7 @@ def _walked(statements: Sequence[Stmt], var: Var) -> Iterator[Memref]:
                     starts[stmt.var.name] = memref, index
                 case _:
                     pass
-    for stmt in statements:
-        for part in all_expressions(stmt.condition) if isinstance(stmt, While) else ():
-            match part:
-                case Binary(BinaryOp.LT, Var(low), Var(high)) if low in starts and high in starts:
-                    (first, at), (second, after) = starts[low], starts[high]
-                    if first == second and at == var and _is_next(after, var):
-                        yield first
-                case _:
-                    pass
+    return starts
 
 
 def _nodes(expr: Expr) -> int:
