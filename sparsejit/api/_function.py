@@ -105,17 +105,21 @@ class CompiledFunction:
     # ------------------------------------------------------------ calling
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        if is_tracing():
-            return self.py_func(*args, **kwargs)
         try:
             if not kwargs:
-                found = self._routes.answer(args)
+                found = self._routes.straight_answer(args)
                 if found is not MISSED:
                     return found
-            return self._called(args, kwargs)
+            if not is_tracing():
+                if not kwargs:
+                    found = self._routes.answer(args)
+                    if found is not MISSED:
+                        return found
+                return self._called(args, kwargs)
         except Exception as error:  # raised again, whatever it is: explain() tells why
             self._tally.failed(error)
             raise
+        return self.py_func(*args, **kwargs)
 
     def _called(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Return the result of a call that is not answered by its positional arguments."""
@@ -156,10 +160,13 @@ class CompiledFunction:
         """Return a tally for a plan, whose calls count as calls of this function."""
         return Tally(self._tally)
 
-    def routes(self, tally: Tally) -> Routes:
-        """Return new, empty routes; calls by them are counted in ``tally``."""
+    def routes(self, tally: Tally, fixed: frozenset[int] = frozenset()) -> Routes:
+        """Return new, empty routes; calls by them are counted in ``tally``.
+
+        The parameters that are ``fixed``, by number, are always the same.
+        """
         needs_check = self.options.check == "once"
-        return Routes(self.py_func, self._signature.arity, needs_check, tally)
+        return Routes(self.py_func, self._signature.arity, needs_check, tally, fixed)
 
     def _bound(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]

@@ -15,10 +15,9 @@ from sparsejit.api._accesses import Root
 from sparsejit.api._captures import follows, names_of, package_of
 from sparsejit.api._flatten import is_scalar
 from sparsejit.api._static import is_static
+from sparsejit.backends.straight import ABSENT, Cell, Condition, Entry
 
 __all__ = ["Guards", "guards_of"]
-
-_ABSENT = object()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,9 +30,15 @@ class Guards:
     def hold(self) -> bool:
         """Whether every name still has the same object."""
         for namespace, name, value in self.names:
-            if namespace.get(name, _ABSENT) is not value:
+            if namespace.get(name, ABSENT) is not value:
                 return False
         return all(_content(cell) is value for cell, value in self.cells)
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """What has to hold, for machine code."""
+        names = (Entry(namespace, name, value) for namespace, name, value in self.names)
+        return *names, *(Cell(cell, value) for cell, value in self.cells)
 
 
 def guards_of(fn: Callable[..., Any]) -> Guards | None:
@@ -53,7 +58,7 @@ def guards_of(fn: Callable[..., Any]) -> Guards | None:
             continue
         seen.add(function)
         for name, _ in names_of(function.__code__, Root.GLOBAL):
-            names.append((function.__globals__, name, function.__globals__.get(name, _ABSENT)))
+            names.append((function.__globals__, name, function.__globals__.get(name, ABSENT)))
         read = {name for name, _ in names_of(function.__code__, Root.CLOSURE)}
         pairs = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         cells += [(cell, _content(cell)) for name, cell in pairs if name in read]
@@ -68,7 +73,7 @@ def guards_of(fn: Callable[..., Any]) -> Guards | None:
 
 def _is_known_by_identity(value: object, package: str) -> bool:
     """Whether the same object always has the same token, and is no operand."""
-    if value is _ABSENT or isinstance(value, types.BuiltinFunctionType):
+    if value is ABSENT or isinstance(value, types.BuiltinFunctionType):
         return True
     if isinstance(value, types.ModuleType):
         return not follows(value, package)
@@ -79,4 +84,4 @@ def _content(cell: types.CellType) -> object:
     try:
         return cell.cell_contents
     except ValueError:  # an empty cell: the name is not bound yet
-        return _ABSENT
+        return ABSENT

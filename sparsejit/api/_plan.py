@@ -56,8 +56,9 @@ class _State:
             for name in function.parameters
         )
         values = tuple(value for is_fixed, value in parts[: len(fixed)] if is_fixed)
+        places = frozenset(place for place, (is_fixed, _) in enumerate(parts) if is_fixed)
         front = values if len(values) == len(fixed) else None
-        return _State(fixed, function.routes(tally), parts, front)
+        return _State(fixed, function.routes(tally, places), parts, front)
 
     def merged(self, args: tuple[Any, ...]) -> Sequence[Any]:
         """Return the values of all parameters."""
@@ -104,6 +105,9 @@ class Plan:
         is_positional = not kwargs and len(args) == len(self._open)
         try:
             if is_positional:
+                found = state.routes.straight_answer(args)
+                if found is not MISSED:
+                    return found
                 found = state.routes.answer(state.merged(args))
                 if found is not MISSED:
                     return found

@@ -21,7 +21,7 @@ from sparsejit.api._memory import out_of_memory
 from sparsejit.api._program import Compiled, Program, Variant
 from sparsejit.api._run import ResultRecipe
 from sparsejit.api._target import Target
-from sparsejit.backends import MISS, DirectCall, DirectKernel
+from sparsejit.backends import MISS, DirectCall, DirectKernel, straight
 from sparsejit.explain import OperandNote
 from sparsejit.tensors import Check, Operand, Ready, ready_of
 
@@ -83,6 +83,7 @@ class Route:
     direct: DirectCall
     recipe: ResultRecipe
     steps: tuple[_Place, ...]
+    num_buffers: tuple[int, ...]
     needs_check: bool
     ranges: tuple[IntegerRange, ...]
     written: tuple[tuple[int, int], ...]
@@ -113,8 +114,23 @@ class Route:
                 return self._failed(status) if status else made[0]
             return self._run(objects, arguments, made)
         except MemoryError as error:
-            numbers = [int(extent) for extent in self.direct.extents]
-            raise out_of_memory(self.call.program.func, numbers, error) from error
+            raise self.out_of_memory(error) from error
+
+    def out_of_memory(self, error: MemoryError) -> Exception:
+        """Return what is raised where a result found no memory."""
+        numbers = [int(extent) for extent in self.direct.extents]
+        return out_of_memory(self.call.program.func, numbers, error)
+
+    @property
+    def operands(self) -> tuple[straight.Operand, ...]:
+        """What each operand has to be, for machine code."""
+        pairs = zip(self.steps, self.num_buffers, strict=True)
+        return tuple(_straight_operand(kind, wanted, count) for (kind, wanted), count in pairs)
+
+    @property
+    def constants(self) -> frozenset[int]:
+        """The numbers of the operands that are always the same."""
+        return frozenset(n for n, (kind, _) in enumerate(self.steps) if kind == _FIXED)
 
     def _run(self, objects: Sequence[Any], arguments: list[Any], made: list[Any]) -> Any:
         for limit in self.ranges:
@@ -169,7 +185,7 @@ def make_route(
     places: list[range] = []
     for is_scalar, operand, value in zip(program.scalars, operands, objects, strict=True):
         step = _step(is_scalar, operand, value, needs_check)
-        if step is not None and step[0] == _SPARSE and id(value) in private:
+        if step is not None and step[0] != _NUMBER and id(value) in private:
             step = _FIXED, operand.buffers
         if step is None:
             return None
@@ -194,6 +210,7 @@ def make_route(
         direct,
         recipe,
         tuple(steps),
+        tuple(map(len, places)),
         needs_check,
         program.ranges,
         _written(program.aliases, places),
@@ -214,6 +231,14 @@ def _step(is_scalar: bool, operand: Operand, value: Any, needs_check: bool) -> _
         return None
     is_same = all(one is other for one, other in zip(ready.buffers, operand.buffers, strict=True))
     return (_SPARSE, ready.mark) if is_same else None
+
+
+def _straight_operand(kind: int, wanted: Any, num_buffers: int) -> straight.Operand:
+    if kind == _ARRAY:
+        return straight.Array()
+    if kind == _SPARSE:
+        return straight.Sparse(wanted, num_buffers)
+    return straight.Number(wanted) if kind == _NUMBER else straight.Constant(wanted)
 
 
 def _is_written_directly(operand: Operand) -> bool:

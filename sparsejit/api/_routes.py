@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
+from array import array
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import field
 from itertools import count
@@ -20,6 +21,9 @@ from sparsejit._dataclasses import dataclass
 from sparsejit.api._flatten import is_operand
 from sparsejit.api._guards import Guards, guards_of
 from sparsejit.api._route import MISSED, LastCall, Route, sign
+from sparsejit.api._straight import StraightRoute
+from sparsejit.backends.straight import ABSENT, Condition, Entry, Told, Variable
+from sparsejit.trace import trace_in_progress
 
 __all__ = ["Failure", "Routes", "Tally"]
 
@@ -49,6 +53,15 @@ class _Era:
     guards: Guards
     routes: dict[tuple[Hashable, ...], Route] = field(default_factory=dict)
     recent: Route | None = None
+    straights: dict[Route, StraightRoute | None] = field(default_factory=dict)
+
+    def conditions(self) -> tuple[Condition, ...]:
+        """Return what has to hold for this to last, and that no function is being traced."""
+        variables = (
+            Entry(_variables, key, ABSENT if value is None else value)
+            for key, value in zip(_keys, self.environment, strict=True)
+        )
+        return Variable(trace_in_progress, None), *variables, *self.guards.conditions
 
     def lasts(self) -> bool:
         return (
@@ -68,11 +81,11 @@ class Failure:
 class Tally:
     """How many calls of a function found their route, and how the last one ended.
 
-    ``last`` is the call with its seconds, or why it failed. A plan has a tally of its own, of which
+    A plan has a tally of its own, of which
     ``whole`` is that of its function: its calls count there, and are the last ones there too.
     """
 
-    __slots__ = ("_lock", "_looks", "_numbers", "last", "one_more", "whole")
+    __slots__ = ("_last", "_lock", "_looks", "_numbers", "_words", "one_more", "whole")
 
     def __init__(self, whole: Tally | None = None) -> None:
         self.whole: Tally = whole or self
@@ -81,15 +94,39 @@ class Tally:
         self.one_more: Callable[[], int] = whole.one_more if whole else self._numbers.__next__
         self._looks = 0
         self._lock = threading.Lock()
-        self.last: tuple[LastCall, float] | Failure | None = None
+        # Machine code writes to these: the last call, how many it counted, nanoseconds of the last.
+        self._last: list[LastCall | Failure | None] = [None]
+        self._words = array("q", [0, 0])
+
+    @property
+    def last(self) -> tuple[LastCall, float] | Failure | None:
+        """The last call with its seconds, or why it failed."""
+        found = self._last[0]
+        return (found, self._words[1] * 1e-9) if isinstance(found, LastCall) else found
+
+    @last.setter
+    def last(self, found: tuple[LastCall, float] | Failure) -> None:
+        if isinstance(found, Failure):
+            self._last[0] = found
+        else:
+            self._words[1] = round(found[1] * 1e9)
+            self._last[0] = found[0]
+
+    def told(self, call: LastCall) -> Told:
+        """Return what straight calls do that are ``call``."""
+        size, addresses = self._words.itemsize, {}
+        for tally in (self, self.whole):
+            addresses[tally] = tally._words.buffer_info()[0]
+        lasts = tuple((tally._last, at + size) for tally, at in addresses.items())
+        return Told(call, addresses[self.whole], lasts, (self, self.whole))
 
     @property
     def hits(self) -> int:
-        """How often ``one_more`` was called."""
+        """How often ``one_more`` was called, and how many calls machine code counted."""
         with self._lock:
             found = self.one_more() - self._looks
             self._looks += 1
-        return found
+        return found + self.whole._words[0]
 
     def failed(self, error: Exception) -> None:
         """Note that the last call raised an exception, of which only the text is kept."""
@@ -97,21 +134,56 @@ class Tally:
 
 
 class Routes:
-    """The routes of ``fn``; the parameters are ``arity``, None where one takes no operand."""
+    """The routes of ``fn``; the parameters are ``arity``, None where one takes no operand.
 
-    __slots__ = ("_arity", "_by_key", "_era", "_fn", "_needs_check", "_tally")
+    Those that are ``fixed``, by number, are always the same.
+    """
+
+    __slots__ = (
+        "_arity",
+        "_by_key",
+        "_era",
+        "_fixed",
+        "_fn",
+        "_needs_check",
+        "_straight",
+        "_tally",
+    )
 
     def __init__(
-        self, fn: Callable[..., Any], arity: int | None, needs_check: bool, tally: Tally
+        self,
+        fn: Callable[..., Any],
+        arity: int | None,
+        needs_check: bool,
+        tally: Tally,
+        fixed: frozenset[int] = frozenset(),
     ) -> None:
         self._fn = fn
         self._arity = arity
         self._needs_check = needs_check
         self._tally = tally
+        self._fixed = fixed
         self._era: _Era | None = None
+        self._straight: StraightRoute | None = None
         self._by_key: dict[Hashable, Route] = {}
 
     # ------------------------------------------------------------ operands alone
+
+    def straight_answer(self, args: Sequence[Any]) -> Any:
+        """Return the result of a call like the last one, or ``MISSED``.
+
+        ``args`` are the positional arguments without those that are fixed.
+        """
+        straight = self._straight
+        if straight is None:
+            return MISSED
+        try:
+            found = straight.call(*args)
+            if found is MISSED or (straight.is_plain and type(found) is not int):
+                return found
+            return straight.result(found, args)
+        except MemoryError as error:
+            raise straight.route.out_of_memory(error) from error
 
     def answer(self, args: Sequence[Any]) -> Any:
         """Return the result of a call with these positional arguments, or ``MISSED``."""
@@ -127,7 +199,7 @@ class Routes:
         route = None if signs is None else era.routes.get(signs)
         if route is None or route is recent:
             return MISSED
-        era.recent = route
+        self._take(era, route)
         return self._run(route, args)
 
     def _run(self, route: Route, objects: Sequence[Any]) -> Any:
@@ -159,7 +231,16 @@ class Routes:
             if guards is None:
                 return
             era = self._era = _Era(_environment(), guards)
-        era.routes[signs] = era.recent = route
+        era.routes[signs] = route
+        self._take(era, route)
+
+    def _take(self, era: _Era, route: Route) -> None:
+        """Let the next calls try this route first."""
+        era.recent = route
+        if route not in era.straights:
+            told = self._tally.told(route.call)
+            era.straights[route] = StraightRoute.of(route, era.conditions(), told, self._fixed)
+        self._straight = era.straights[route]
 
     # ------------------------------------------------------------ any call
 

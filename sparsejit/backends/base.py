@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 
+from sparsejit.backends.straight import Asked
 from sparsejit.ir.loops import LoopFunc, Result
 from sparsejit.ir.scalar import UserFunction
 
@@ -102,6 +103,14 @@ class DirectCall(Protocol):
 
     @property
     def failure(self) -> Callable[[int], Exception]: ...
+
+    def straight(self, asked: Asked) -> Callable[..., Any] | None:
+        """Return a call of the user's operands, None where Python has to do some of it."""
+        ...
+
+    def arranged(self, arrays: Sequence[Any]) -> Sequence[Any]:
+        """Return the arrays of the results, as ``Kernel`` does, of what such a call returned."""
+        ...
 
     def wrapped(
         self, answer: Any, words: Any, arguments: Sequence[Any], made: Sequence[Any]

@@ -19,6 +19,7 @@ from sparsejit.tensors._interop import Check as Check
 from sparsejit.tensors._interop import describe as describe
 from sparsejit.tensors._interop import operand_of as operand_of
 from sparsejit.tensors._operand import Operand as Operand
+from sparsejit.tensors._ready import LOOKS as LOOKS
 from sparsejit.tensors._ready import Ready as Ready
 from sparsejit.tensors._ready import ready_of as ready_of
 from sparsejit.tensors._results import Like as Like
@@ -38,6 +39,7 @@ from sparsejit.tensors._stored_facts import stored_facts as stored_facts
 from sparsejit.tensors._values import ValuePlan as ValuePlan
 
 __all__ = [
+    "LOOKS",
     "VALUE_TYPES",
     "Like",
     "Operand",

@@ -9,6 +9,8 @@ among them: these are compared here.
 
 from __future__ import annotations
 
+import struct
+import weakref
 from itertools import count
 from typing import Any
 
@@ -20,7 +22,7 @@ from sparsejit.tensors._operand import Operand
 from sparsejit.tensors._records import Record, record_of
 from sparsejit.tensors._sparse_tensor import SparseTensor
 
-__all__ = ["Ready", "ready_of"]
+__all__ = ["LOOKS", "Ready", "ready_of"]
 
 _Watched = tuple[Any, Any, tuple[int, ...], tuple[int, ...]]
 
@@ -68,7 +70,11 @@ def ready_of(obj: Any, needs_check: bool) -> Ready | None:
     ready: Ready | None = record.ready
     if ready is None or ready.origin is not record.operand:
         return _of_record(obj, record)
-    return ready if ready.holds_for(obj) else None
+    if not ready.holds_for(obj):
+        return None
+    if record.is_checked:
+        _look_at(obj, ready)
+    return ready
 
 
 def _of_tensor(tensor: SparseTensor) -> Ready | None:
@@ -79,6 +85,8 @@ def _of_tensor(tensor: SparseTensor) -> Ready | None:
         structure = tensor.structure
         own = (*structure.positions, *structure.coordinates, tensor.values)
         ready = tensor.ready = _made(operand, (), [array for array in own if array is not None])
+    elif not ready.watched:
+        _look_at(tensor, ready)
     if ready is None or not all(map(_is_as_seen, ready.watched)):
         return None
     return ready
@@ -131,3 +139,31 @@ def _mark(operand: Operand) -> int:
     if len(_marks) >= _LARGEST:
         _marks.clear()
     return _marks.setdefault(key, next(_numbers))
+
+
+# ---------------------------------------------------------------- for machine code
+
+LOOKS: dict[int, tuple[weakref.ref[Any], bytes, tuple[Any, ...], Ready]] = {}
+"""What straight calls take of checked objects, by identity; whether it holds they find out.
+
+Each look has a weak reference to the object, 64-bit words (the mark, the number of attributes, and
+of each the addresses of its name and of what it held, None where it was missing), the buffers, and
+the ``Ready`` that it is of. An object is looked at when it is taken for the second time.
+"""
+
+
+def _look_at(obj: Any, ready: Ready) -> None:
+    """Let straight calls take what ``ready`` has of ``obj``, which holds now."""
+    key = id(obj)
+    known = LOOKS.get(key)
+    if ready.watched or (known is not None and known[3] is ready):
+        return
+
+    def forget(dead: weakref.ref[Any]) -> None:
+        found = LOOKS.get(key)
+        if found is not None and found[0] is dead:
+            LOOKS.pop(key, None)
+
+    pairs = [address for name, value in ready.seen for address in (id(name), id(value))]
+    words = struct.pack(f"={2 + len(pairs)}q", ready.mark, len(ready.seen), *pairs)
+    LOOKS[key] = weakref.ref(obj, forget), words, ready.buffers, ready

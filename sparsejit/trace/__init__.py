@@ -10,6 +10,7 @@ from sparsejit.trace._arg_reductions import argmax as argmax
 from sparsejit.trace._arg_reductions import argmin as argmin
 from sparsejit.trace._context import current_trace as current_trace
 from sparsejit.trace._context import is_tracing as is_tracing
+from sparsejit.trace._context import trace_in_progress as trace_in_progress
 from sparsejit.trace._control import cond as cond
 from sparsejit.trace._control import fori_loop as fori_loop
 from sparsejit.trace._control import while_loop as while_loop

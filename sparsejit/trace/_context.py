@@ -41,6 +41,7 @@ __all__ = [
     "in_trace",
     "is_tracing",
     "require_trace",
+    "trace_in_progress",
 ]
 
 _FIRST_INDEX = 1 << 10
@@ -292,22 +293,23 @@ class Trace:
         return number
 
 
-_current: ContextVar[Trace | None] = ContextVar("sparsejit_trace", default=None)
+trace_in_progress: ContextVar[Trace | None] = ContextVar("sparsejit_trace", default=None)
+"""The trace in progress in this thread, or None."""
 
 
 def current_trace() -> Trace | None:
     """Return the trace in progress in this thread, or None."""
-    return _current.get()
+    return trace_in_progress.get()
 
 
 def is_tracing() -> bool:
     """Return whether a function is being traced in this thread."""
-    return _current.get() is not None
+    return trace_in_progress.get() is not None
 
 
 def require_trace(what: str) -> Trace:
     """Return the trace in progress; ``TraceError`` outside of one."""
-    found = _current.get()
+    found = trace_in_progress.get()
     if found is None:
         raise TraceError(
             f"{what} was called outside of a traced function",
@@ -320,17 +322,17 @@ def require_trace(what: str) -> Trace:
 @contextmanager
 def in_trace(trace: Trace) -> Iterator[None]:
     """Make ``trace`` the one in progress; when it ends, its arrays are dead."""
-    token = _current.set(trace)
+    token = trace_in_progress.set(trace)
     try:
         yield
     finally:
         trace.alive = False
-        _current.reset(token)
+        trace_in_progress.reset(token)
 
 
 def check_alive(trace: Trace, what: str) -> None:
     """Raise ``TraceError`` where an array is used after, or outside of, the trace it belongs to."""
-    if _current.get() is not trace:
+    if trace_in_progress.get() is not trace:
         raise TraceError(
             f"{what} was kept from an earlier trace",
             hint="return it from the function instead of storing it elsewhere",

@@ -4,6 +4,7 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -210,6 +211,13 @@ def test_memory_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 
     f, x = Counted(lambda x: x + 1), np.zeros(3)
     f.settle(x)
+    routes = f.function._routes
+    if routes._straight is not None:
+        with monkeypatch.context() as patched:
+            patched.setattr(routes, "_straight", replace(routes._straight, call=failing))
+            with pytest.raises(OutOfMemoryError, match="no room"):
+                f(x)
+    routes._straight = None
     monkeypatch.setattr(_route, "np", SimpleNamespace(empty=failing))
     with pytest.raises(OutOfMemoryError, match="no room"):
         f(x)

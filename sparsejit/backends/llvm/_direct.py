@@ -9,28 +9,92 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any
+from itertools import islice
+from typing import Any, assert_never
 
 import numpy as np
 
 from sparsejit._dataclasses import dataclass
 from sparsejit.backends.llvm._calls import Results, scalar_format, scalar_words
-from sparsejit.backends.llvm._guarded_call import (
+from sparsejit.backends.llvm._guarded_call import guarded_call, makes_arrays, takes_operands
+from sparsejit.backends.llvm._guarded_call_parts import (
+    Buffer,
     Double,
     Fresh,
     Made,
+    New,
+    NumberOf,
     Part,
     Received,
     Seen,
+    SparseOf,
+    Straight,
     Word,
-    guarded_call,
-    makes_arrays,
 )
+from sparsejit.backends.straight import Array, Asked, Constant, Number, Sparse
 from sparsejit.ir.fold import numpy_dtype
 from sparsejit.ir.loops import Memref, Var
 from sparsejit.ir.types import DType
 
 __all__ = ["Direct", "direct_call"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Layout:
+    """The entry of a kernel and how its block is filled; see ``guarded_call``."""
+
+    entry: tuple[int, object]
+    template: tuple[int, ...]
+    room: int
+    parts: tuple[Part, ...]
+    fresh: tuple[Fresh, ...]
+    cache: bool
+
+    def call(self) -> Callable[..., Any] | None:
+        """Return the guarded call of the arguments."""
+        address, _ = self.entry
+        return guarded_call(
+            address, self.template, self.room, self.parts, self.fresh, cache=self.cache
+        )
+
+    def straight(self, asked: Asked) -> Callable[..., Any] | None:
+        """Return the call of the operands, None where Python has to do some of it."""
+        if not takes_operands() or Received() in self.parts:
+            return None
+        template = list(self.template)
+        parts: list[Part] = []
+        left = iter(self.parts)
+        for operand in asked.operands:
+            match operand:
+                case Constant(buffers):
+                    for buffer, part in zip(buffers, islice(left, len(buffers)), strict=True):
+                        if not isinstance(part, Seen):
+                            return None
+                        template[part.place] = id(buffer)
+                case Sparse(mark, num_buffers):
+                    seen = [part for part in islice(left, num_buffers) if isinstance(part, Seen)]
+                    parts += [SparseOf(mark), *map(Buffer, seen)]
+                case Array():
+                    parts.append(next(left))
+                case Number(kind):
+                    part = next(left)
+                    if not isinstance(part, Double):
+                        return None
+                    parts.append(NumberOf(part.place, kind))
+                case _:
+                    assert_never(operand)
+        places = [part.place for part in left if isinstance(part, Made)]
+        parts += [New(place, *made) for place, made in zip(places, asked.made, strict=True)]
+        pairs = ((self.parts[one], self.parts[other]) for one, other in asked.apart)
+        apart = tuple(
+            (one, other)
+            for one, other in pairs
+            if isinstance(one, Seen) and isinstance(other, Seen) and one.size and other.size
+        )
+        straight = Straight(asked, apart, (self.entry, tuple(self.parts)))
+        return guarded_call(
+            self.entry[0], template, self.room, parts, self.fresh, straight, cache=self.cache
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,13 +115,23 @@ class Direct:
     can_fail: bool
     failure: Callable[[int], Exception]
     results: Results
-    kept: tuple[object, ...]  # dtypes that are known by address, and the code
+    layout: _Layout
     order: tuple[int, ...] | None
 
     @property
     def makes_arrays(self) -> bool:
         """Whether ``call`` returns arrays."""
         return self.order is not None
+
+    def straight(self, asked: Asked) -> Callable[..., Any] | None:
+        """Return the call of the user's operands, None where Python has to do some of it."""
+        return self.layout.straight(asked)
+
+    def arranged(self, arrays: Sequence[Any]) -> Sequence[Any]:
+        """Return the result arrays of what a straight call returned."""
+        if self.order is None:
+            return self.results.wrapped((), (), arrays)
+        return [arrays[place] for place in self.order]
 
     def wrapped(
         self, answer: Any, words: Any, arguments: Sequence[Any], made: Sequence[Any]
@@ -67,8 +141,7 @@ class Direct:
             if not made:
                 arrays: Sequence[Any] = answer
                 return arrays
-            both = (*made, *answer)
-            return [both[place] for place in self.order]
+            return self.arranged((*made, *answer))
         numbers = words.tolist() if self.room else ()
         return self.results.wrapped(numbers, (*self.extents, *arguments), made)
 
@@ -95,7 +168,7 @@ def direct_call(
         place = len(template)
         if isinstance(param, Memref):
             template.append(0)
-            parts.append(Seen(place, argument))
+            parts.append(Seen.of(place, argument))
             pack.append(None)
         elif number < num_extents:
             template += [int(argument), 0]
@@ -113,10 +186,10 @@ def direct_call(
     fresh = [Fresh(start + place, numpy_dtype(m.dtype), m.rank) for m, place in owned or ()]
     if room and not fresh:
         parts.append(Received())
-    call = guarded_call(entry[0], template, room, parts, fresh, cache=cache)
+    layout = _Layout(entry, tuple(template), room, tuple(parts), tuple(fresh), cache)
+    call = layout.call()
     if call is None:
         return None
-    dtypes = [part.array.dtype for part in parts if isinstance(part, Seen)]
     return Direct(
         call,
         tuple(arguments[:num_extents]),
@@ -126,7 +199,7 @@ def direct_call(
         results.can_fail,
         failure,
         results,
-        (*dtypes, *fresh, entry[1]),
+        layout,
         results.order() if fresh else None,
     )
 

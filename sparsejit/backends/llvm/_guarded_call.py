@@ -3,9 +3,10 @@
 In: the address of an entry and what was seen at one call of it. Out: a callable of Python's
 vectorcall convention. It compares type, dtype, flags, extents and strides of each array with what
 was seen, lays down the words that the entry takes, releases the GIL and calls it; of the memory
-that the entry hands out it makes arrays, which free it. Where anything differs it touches nothing
-and returns ``MISS``. The code is the same for all kernels; what differs is a table, so it is
-compiled once and kept on disk like any other.
+that the entry hands out it makes arrays, which free it. A straight call takes the operands of the
+user, compares all that a call depends on, and tells those who count calls. Where anything differs
+it touches nothing and returns ``MISS``, or the object given for that. The code is the same for all
+kernels; what differs is a table, so it is compiled once and kept on disk like any other.
 """
 
 from __future__ import annotations
@@ -15,107 +16,43 @@ import functools
 import struct
 import sys
 import threading
+import time
+import types
+import weakref
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from sparsejit._dataclasses import dataclass
-from sparsejit.backends.llvm._guarded_call_text import (
-    BYTES_HEAD,
-    FLAGS,
-    HANDLER,
-    HEAD_WORDS,
-    TEXT,
-    TUPLE_HEAD,
+from sparsejit.backends.base import MISS
+from sparsejit.backends.llvm._guarded_call_parts import (
+    Buffer,
+    Fresh,
+    New,
+    Part,
+    Straight,
+    condition_words,
+    descriptor,
+    pair_words,
 )
+from sparsejit.backends.llvm._guarded_call_table import (
+    BYTES_HEAD,
+    FUNCTIONS,
+    HANDLER,
+    HEAD,
+    TUPLE_HEAD,
+    Answer,
+)
+from sparsejit.backends.llvm._guarded_call_text import TEXT
 from sparsejit.backends.llvm._interface import OBJECT_HEAD
 from sparsejit.debug import logger
 from sparsejit.errors import BackendError
+from sparsejit.tensors import LOOKS
 
-__all__ = [
-    "Double",
-    "Fresh",
-    "Made",
-    "Part",
-    "Received",
-    "Seen",
-    "Word",
-    "guarded_call",
-    "is_supported",
-    "makes_arrays",
-]
+__all__ = ["guarded_call", "is_supported", "makes_arrays", "takes_operands"]
 
-_C_CONTIGUOUS = 0x1
 _METH_FASTCALL = 0x80
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """An array that must be like ``array``; its address goes to word ``place``."""
-
-    place: int
-    array: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """An array that the caller has just made as it should be: not compared."""
-
-    place: int
-
-
-@dataclass(frozen=True, slots=True)
-class Double:
-    """An object of type float, or of a subtype of NumPy's."""
-
-    place: int
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """Sixteen bytes in a ``bytes`` object: a scalar of any other type."""
-
-    place: int
-
-
-@dataclass(frozen=True, slots=True)
-class Received:
-    """An array of 64-bit integers that receives the words which the entry writes."""
-
-
-Part = Seen | Made | Double | Word | Received
-
-
-@dataclass(frozen=True, slots=True)
-class Fresh:
-    """An array to be made of memory whose address the entry writes to word ``place``.
-
-    Its extents stand behind the address. The memory is of ``malloc``; the array frees it.
-    """
-
-    place: int
-    dtype: np.dtype[Any]
-    rank: int
-
-
-def _descriptor(part: Part) -> list[int]:
-    """Return the words that describe one argument in the table."""
-    match part:
-        case Seen(place, array):
-            flags = array.flags.num & FLAGS
-            strides = [] if flags & _C_CONTIGUOUS else list(array.strides)
-            shape = list(array.shape)
-            head = [0, place, id(array.dtype), flags, len(shape), len(strides)]
-            return [*head, *shape, *strides]
-        case Made(place):
-            return [1, place]
-        case Double(place):
-            return [2, place]
-        case Word(place):
-            return [3, place]
-        case Received():
-            return [4, 0]
 
 
 def guarded_call(
@@ -124,6 +61,7 @@ def guarded_call(
     room: int,
     parts: Sequence[Part],
     fresh: Sequence[Fresh] = (),
+    straight: Straight | None = None,
     *,
     cache: bool,
 ) -> Callable[..., Any] | None:
@@ -131,22 +69,60 @@ def guarded_call(
 
     The entry gets ``template`` with the words of the parts written over it, and ``room`` words
     behind it. The callable returns the status, in the place of 0 the tuple of the ``fresh`` arrays
-    where there are any. None where this Python is not laid out as the code expects.
+    where there are any. Buffers and new arrays take no object; a straight call returns all arrays
+    in the place of 0, the new ones first. None where this Python is not laid out as the code
+    expects.
     """
     code = _code(cache)
     if code is None:
         return None
-    words = len(template) + room
-    table = [len(parts), address, *code.functions, id(np.ndarray), words, room]
-    table += [len(fresh), *_maker_addresses()] if fresh else [0] * 7
-    assert len(table) == HEAD_WORDS
-    for part in parts:
-        table += _descriptor(part)
-    for new in fresh:
-        table += [id(new.dtype), new.rank, new.place]
-    content = struct.pack(f"={len(table) + words}q", *table, *template, *[0] * room)
-    # The template stands behind the descriptors, where the walk over these ends.
-    return code.bound(content)
+    head = {
+        "arguments": sum(not isinstance(part, Buffer | New) for part in parts),
+        "parts": len(parts),
+        "words": len(template) + room,
+        "room": room,
+        "fresh": len(fresh),
+        "num_made": sum(isinstance(part, New) for part in parts),
+        "answer": Answer.TUPLE if fresh else Answer.STATUS,
+        "function": address,
+        "array_type": id(np.ndarray),
+        "missed": id(MISS),
+        "looks": id(LOOKS),
+        "none": id(None),
+    }
+    sections = {
+        "parts_at": list(chain(*map(descriptor, parts))),
+        "fresh_at": list(chain(*([id(new.dtype), new.rank, new.place] for new in fresh))),
+    }
+    if straight is not None:
+        asked, told = straight.asked, straight.asked.told
+        head |= {
+            "conditions": len(asked.conditions),
+            "pairs": len(straight.apart),
+            "tallies": len(told.lasts),
+            "answer": Answer.ARRAY if asked.is_single else Answer.TUPLE,
+            "missed": id(asked.missed),
+            "clock_number": time.CLOCK_MONOTONIC,
+        }
+        lasts = chain(*((id(last), place) for last, place in told.lasts))
+        sections |= {
+            "conditions_at": list(chain(*map(condition_words, asked.conditions))),
+            "pairs_at": list(chain(*(pair_words(*both) for both in straight.apart))),
+            "tallies_at": [told.hits, id(told.call), *lasts],
+        }
+    sections["template_at"] = [*template, *[0] * room]
+    table = _table(head | code.functions, sections)
+    return code.bound(table, (tuple(parts), tuple(fresh), straight))
+
+
+def _table(head: dict[str, int], sections: dict[str, list[int]]) -> bytes:
+    """Return the table of these words in front and these sections behind."""
+    place = len(HEAD)
+    for name, words in sections.items():
+        head[name] = place
+        place += len(words)
+    front = [head.get(name, 0) for name in HEAD]
+    return struct.pack(f"={place}q", *front, *chain(*sections.values()))
 
 
 class _MethodDefinition(ctypes.Structure):
@@ -158,6 +134,23 @@ class _MethodDefinition(ctypes.Structure):
     )
 
 
+_OF_PYTHON = {
+    "save": "Eval_SaveThread",
+    "restore": "Eval_RestoreThread",
+    "box": "Long_FromLong",
+    "new_tuple": "Tuple_New",
+    "keep": "_IncRef",
+    "drop": "_DecRef",
+    "find": "Dict_GetItem",
+    "key_of": "Long_FromVoidPtr",
+    "dict_of": "Object_GenericGetDict",
+    "clear": "Err_Clear",
+    "read": "ContextVar_Get",
+    "put": "List_SetItem",
+}
+"""The functions of Python that guarded calls use, without ``Py`` in front."""
+
+
 def _addresses(*names: str) -> tuple[int, ...]:
     """Return the addresses of functions of Python."""
     found = (ctypes.cast(getattr(ctypes.pythonapi, n), ctypes.c_void_p).value for n in names)
@@ -165,23 +158,23 @@ def _addresses(*names: str) -> tuple[int, ...]:
 
 
 class _Code:
-    """The loaded code: what makes callables of tables, and the functions of Python it calls."""
+    """The loaded code: what makes callables of tables, and the functions it calls, by name."""
 
     __slots__ = ("_definition", "_make", "_owner", "functions")
 
     def __init__(self, address: int, owner: object) -> None:
-        api = ctypes.pythonapi
-        self.functions = _addresses("PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_FromLong")
+        self.functions = _functions()
         self._owner = owner
         self._definition = _MethodDefinition(b"guarded_call", address, _METH_FASTCALL, None)
-        make = api.PyCFunction_NewEx
+        make = ctypes.pythonapi.PyCFunction_NewEx
         make.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
         make.restype = ctypes.py_object
         self._make: Any = make
 
-    def bound(self, table: bytes) -> Callable[..., Any]:
-        """Return the function of Python whose ``self`` is ``table``."""
-        made: Callable[..., Any] = self._make(ctypes.addressof(self._definition), table, None)
+    def bound(self, table: bytes, kept: tuple[object, ...]) -> Callable[..., Any]:
+        """Return the function of Python that reads ``table`` and keeps what it has addresses of."""
+        own = (table, *kept)
+        made: Callable[..., Any] = self._make(ctypes.addressof(self._definition), own, None)
         return made
 
 
@@ -231,6 +224,18 @@ def is_supported() -> bool:
     )
 
 
+@functools.cache
+def takes_operands() -> bool:
+    """Whether straight calls can be made: cells and weak references are as expected, too."""
+    has_lock: Callable[[], bool] = getattr(sys, "_is_gil_enabled", lambda: True)
+    if not has_lock() or not hasattr(time, "CLOCK_MONOTONIC"):
+        return False  # the order of reads and writes is that of the lock
+    one = {object()}
+    holders = types.CellType(one), weakref.ref(one)
+    held = [ctypes.c_int64.from_address(id(holder) + OBJECT_HEAD).value for holder in holders]
+    return held == [id(one)] * 2 and makes_arrays() and hasattr(ctypes.CDLL(None), "clock_gettime")
+
+
 # ---------------------------------------------------------------- new arrays
 
 _VERSION, _NEW_FROM_DESCR, _HANDLER = 0, 94, 306
@@ -247,11 +252,18 @@ def makes_arrays() -> bool:
     return items == (id(one), id(two)) and _of_numpy() is not None
 
 
-@functools.cache
-def _maker_addresses() -> tuple[int, ...]:
+def _functions() -> dict[str, int]:
+    """Return the addresses of the functions that guarded calls use, and of NumPy's handler."""
     new_array, handler = _of_numpy() or (0, 0)
-    free = ctypes.cast(ctypes.CDLL(None).free, ctypes.c_void_p).value or 0
-    return (new_array, *_addresses("PyTuple_New", "Py_IncRef", "Py_DecRef"), free, handler)
+    library = ctypes.CDLL(None)
+    names = {name: f"Py{rest}" for name, rest in _OF_PYTHON.items()}
+    found = dict(zip(names, _addresses(*names.values()), strict=True))
+    for name, symbol in (("free", "free"), ("clock", "clock_gettime")):
+        function = getattr(library, symbol, None)
+        found[name] = ctypes.cast(function, ctypes.c_void_p).value or 0 if function else 0
+    found["new_array"] = new_array
+    assert sorted(found) == sorted(FUNCTIONS)
+    return {**found, "handler": handler}
 
 
 @functools.cache

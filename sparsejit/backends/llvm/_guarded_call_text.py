@@ -1,99 +1,80 @@
 """The machine code of guarded calls, as LLVM IR.
 
-``guarded`` is a function of Python's vectorcall convention whose ``self`` is a table in a ``bytes``
-object. The table has, in 64-bit words: the number of arguments, the address of the entry, those of
-``PyEval_SaveThread``, ``PyEval_RestoreThread`` and ``PyLong_FromLong``, the type of arrays, the
-size of the entry's block and how many of its last words the entry writes; the number of arrays to
-make of what it writes, the addresses of ``PyArray_NewFromDescr``, ``PyTuple_New``, ``Py_IncRef``,
-``Py_DecRef`` and ``free``, and the object that frees and resizes what an array owns; then a
-descriptor for each argument, one for each array to make, and the block's first content. The
-descriptor of an argument is a kind and a place in the block; for an array to be compared (kind 0)
-also its dtype, flags, rank, the number of strides to compare, extents and strides. That of an array
-to make is its dtype, its rank and the place where the entry writes the address of its memory and
-its extents.
+``guarded`` is a function of Python's vectorcall convention. Its ``self`` is a tuple whose first
+item is a table in a ``bytes`` object; the others are what it has addresses of. In front stand the
+words that ``HEAD`` names, then a descriptor for each part, one for each array to make of the
+entry's memory, conditions, pairs of arrays that may share no memory, who is to be told of the call,
+and the first content of the block that the entry takes: of these the head says where they begin.
+
+A descriptor has its kind, its length, a place in the block, and what its kind needs:
+
+- 0, an argument that is an array to be compared: dtype, flags, rank, the number of strides to
+  compare, extents and strides;
+- 1, an array that the caller has just made, 2, a number whose double is taken, 3, sixteen bytes,
+  4, the array that receives what the entry writes: arguments that are not compared;
+- 5, a sparse object: its mark. It is found in the table of looks (``tensors/_ready``), and its
+  buffers follow as descriptors of kind 6, else like kind 0;
+- 7, a number of one type, whose double is taken: the type;
+- 8, a result that NumPy makes: dtype, rank, extents.
 """
 
 from __future__ import annotations
 
-from sparsejit.backends.base import MISS
+from sparsejit.backends.llvm._guarded_call_checks import CHECKS
+from sparsejit.backends.llvm._guarded_call_results import RESULTS
+from sparsejit.backends.llvm._guarded_call_table import (
+    BYTES_HEAD,
+    TUPLE_HEAD,
+    Answer,
+    Kind,
+    fields,
+)
 from sparsejit.backends.llvm._interface import OBJECT_HEAD
 
-__all__ = ["BYTES_HEAD", "FLAGS", "HANDLER", "HEAD_WORDS", "TEXT", "TUPLE_HEAD"]
+__all__ = ["TEXT"]
 
-FLAGS = 0x501
-"""The flags of an array that matter: contiguous (C), aligned, writeable; strides tell the rest."""
-
-BYTES_HEAD = bytes.__basicsize__ - 1
-"""Where the content of a ``bytes`` object begins."""
-
-TUPLE_HEAD = tuple.__basicsize__
-"""Where the items of a tuple begin."""
-
-HEAD_WORDS = 15
-"""The words of a table in front of the descriptors."""
-
-HANDLER = OBJECT_HEAD + 72
-"""Where an array keeps the object that frees and resizes its memory."""
-
-_OWNS_MEMORY = 0x4
-"""The flag of an array that frees its memory itself."""
-_NEW = 0x501
-"""The flags that a new array is made with: contiguous, aligned, writeable."""
-
-TEXT = f"""
+_GUARDED = f"""
 define ptr @guarded(ptr %self, ptr %args, i64 %count) {{
 entry:
+  %bytes_at = getelementptr i8, ptr %self, i64 {TUPLE_HEAD}
+  %bytes_object = load ptr, ptr %bytes_at
+  %table = getelementptr i8, ptr %bytes_object, i64 {BYTES_HEAD}
+{fields("arguments", "parts", "words", "room", "parts_at", "template_at", "answer", "tallies")}
+{fields("function", "array_type", "missed", as_type="ptr")}
+{fields("save", "restore", "box", "new_array", "keep", "drop", as_type="ptr")}
   %cursor = alloca ptr
   %number = alloca i64
   %at = alloca i64
-  %table = getelementptr i8, ptr %self, i64 {BYTES_HEAD}
-  %entry_at = getelementptr i64, ptr %table, i64 1
-  %save_at = getelementptr i64, ptr %table, i64 2
-  %restore_at = getelementptr i64, ptr %table, i64 3
-  %box_at = getelementptr i64, ptr %table, i64 4
-  %array_type_at = getelementptr i64, ptr %table, i64 5
-  %words_at = getelementptr i64, ptr %table, i64 6
-  %room_at = getelementptr i64, ptr %table, i64 7
-  %fresh_at = getelementptr i64, ptr %table, i64 8
-  %expected = load i64, ptr %table
-  %function = load ptr, ptr %entry_at
-  %save = load ptr, ptr %save_at
-  %restore = load ptr, ptr %restore_at
-  %box = load ptr, ptr %box_at
-  %array_type = load i64, ptr %array_type_at
-  %words = load i64, ptr %words_at
-  %room = load i64, ptr %room_at
-  %fresh = load i64, ptr %fresh_at
+  %used = alloca i64
+  %num_held = alloca i64
+  %num_made = alloca i64
+  %buffer = alloca ptr
   %block = alloca i64, i64 %words
-  %first = getelementptr i64, ptr %table, i64 {HEAD_WORDS}
-  store ptr %first, ptr %cursor
-  store i64 0, ptr %number
-  %right_count = icmp eq i64 %count, %expected
-  br i1 %right_count, label %skip, label %miss
-
-skip:
-  %k = load i64, ptr %number
-  %all_skipped = icmp eq i64 %k, %count
-  br i1 %all_skipped, label %template, label %skip_one
-skip_one:
-  %c = load ptr, ptr %cursor
-  %skip_size = call i64 @size_of(ptr %c)
-  %c_next = getelementptr i64, ptr %c, i64 %skip_size
-  store ptr %c_next, ptr %cursor
-  %k_next = add i64 %k, 1
-  store i64 %k_next, ptr %number
-  br label %skip
+  %held = alloca ptr, i64 %parts
+  %made = alloca ptr, i64 %parts
+  store i64 0, ptr %num_held
+  store i64 0, ptr %num_made
+  %right_count = icmp eq i64 %count, %arguments
+  br i1 %right_count, label %conditions, label %miss
+conditions:
+  %holds = call i1 @all_hold(ptr %table)
+  br i1 %holds, label %template, label %miss
 
 template:
-  %to_make = load ptr, ptr %cursor
-  %to_make_words = mul i64 %fresh, 3
-  %source = getelementptr i64, ptr %to_make, i64 %to_make_words
+  %is_told = icmp ne i64 %tallies, 0
+  br i1 %is_told, label %look_at_clock, label %begin
+look_at_clock:
+  %now = call i64 @now(ptr %table)
+  br label %begin
+begin:
+  %start = phi i64 [ 0, %template ], [ %now, %look_at_clock ]
+  %source = getelementptr i64, ptr %table, i64 %template_at
   store i64 0, ptr %at
   br label %copy
 copy:
   %w = load i64, ptr %at
   %copied = icmp eq i64 %w, %words
-  br i1 %copied, label %arguments, label %copy_one
+  br i1 %copied, label %all_parts, label %copy_one
 copy_one:
   %from = getelementptr i64, ptr %source, i64 %w
   %to = getelementptr i64, ptr %block, i64 %w
@@ -103,38 +84,69 @@ copy_one:
   store i64 %w_next, ptr %at
   br label %copy
 
-arguments:
+all_parts:
+  %first = getelementptr i64, ptr %table, i64 %parts_at
   store ptr %first, ptr %cursor
   store i64 0, ptr %number
-  br label %argument
-argument:
+  store i64 0, ptr %used
+  br label %part
+part:
   %n = load i64, ptr %number
-  %done = icmp eq i64 %n, %count
-  br i1 %done, label %run, label %look
+  %done = icmp eq i64 %n, %parts
+  br i1 %done, label %last_checks, label %look
 look:
   %d = load ptr, ptr %cursor
-  %object_at = getelementptr ptr, ptr %args, i64 %n
-  %object = load ptr, ptr %object_at
   %kind = load i64, ptr %d
-  %place_at = getelementptr i64, ptr %d, i64 1
+  %size_at = getelementptr i64, ptr %d, i64 1
+  %place_at = getelementptr i64, ptr %d, i64 2
+  %detail = getelementptr i64, ptr %d, i64 3
+  %size = load i64, ptr %size_at
   %place = load i64, ptr %place_at
   %slot = getelementptr i64, ptr %block, i64 %place
-  switch i64 %kind, label %next [ i64 0, label %seen
-                                  i64 1, label %made
-                                  i64 2, label %double
-                                  i64 3, label %bytes ]
-seen:
-  %fits = call i1 @fits(ptr %d, ptr %object, i64 %array_type)
-  br i1 %fits, label %made, label %miss
-made:
-  %address = ptrtoint ptr %object to i64
+  %d_next = getelementptr i64, ptr %d, i64 %size
+  store ptr %d_next, ptr %cursor
+  %n_next = add i64 %n, 1
+  store i64 %n_next, ptr %number
+  switch i64 %kind, label %argument [ i64 {Kind.BUFFER}, label %of_sparse
+                                      i64 {Kind.NEW}, label %new ]
+argument:
+  %u = load i64, ptr %used
+  %u_next = add i64 %u, 1
+  store i64 %u_next, ptr %used
+  %object_at = getelementptr ptr, ptr %args, i64 %u
+  %object = load ptr, ptr %object_at
+  switch i64 %kind, label %part [ i64 {Kind.SEEN}, label %compare
+                                  i64 {Kind.MADE}, label %address_of
+                                  i64 {Kind.DOUBLE}, label %double
+                                  i64 {Kind.WORD}, label %bytes
+                                  i64 {Kind.SPARSE}, label %sparse
+                                  i64 {Kind.NUMBER}, label %number_of ]
+of_sparse:
+  %b = load ptr, ptr %buffer
+  %b_next = getelementptr ptr, ptr %b, i64 1
+  store ptr %b_next, ptr %buffer
+  %buffer_object = load ptr, ptr %b
+  br label %compare
+compare:
+  %array = phi ptr [ %object, %argument ], [ %buffer_object, %of_sparse ]
+  %fits = call i1 @fits(ptr %detail, ptr %array, ptr %array_type)
+  br i1 %fits, label %address_of, label %release
+address_of:
+  %known = phi ptr [ %object, %argument ], [ %array, %compare ]
+  %address = ptrtoint ptr %known to i64
   store i64 %address, ptr %slot
-  br label %next
+  br label %part
+number_of:
+  %type_at = getelementptr i8, ptr %object, i64 {OBJECT_HEAD - 8}
+  %type = load i64, ptr %type_at
+  %wanted_type = load i64, ptr %detail
+  %same_type = icmp eq i64 %type, %wanted_type
+  br i1 %same_type, label %double, label %release
 double:
   %value_at = getelementptr i8, ptr %object, i64 {OBJECT_HEAD}
   %value = load i64, ptr %value_at
   store i64 %value, ptr %slot
-  br label %next
+  br label %part
 bytes:
   %low_at = getelementptr i8, ptr %object, i64 {BYTES_HEAD}
   %high_at = getelementptr i8, ptr %object, i64 {BYTES_HEAD + 8}
@@ -143,45 +155,110 @@ bytes:
   %slot_high = getelementptr i64, ptr %slot, i64 1
   store i64 %low, ptr %slot
   store i64 %high, ptr %slot_high
-  br label %next
-next:
-  %size = call i64 @size_of(ptr %d)
-  %d_next = getelementptr i64, ptr %d, i64 %size
-  store ptr %d_next, ptr %cursor
-  %n_next = add i64 %n, 1
-  store i64 %n_next, ptr %number
-  br label %argument
+  br label %part
+sparse:
+  %mark = load i64, ptr %detail
+  %look_found = call ptr @look_of(ptr %table, ptr %object, i64 %mark)
+  %has_look = icmp ne ptr %look_found, null
+  br i1 %has_look, label %hold, label %release
+hold:
+  ; Another thread may replace the look while the entry runs.
+  call void %keep(ptr %look_found)
+  %h = load i64, ptr %num_held
+  %held_at = getelementptr ptr, ptr %held, i64 %h
+  store ptr %look_found, ptr %held_at
+  %h_next = add i64 %h, 1
+  store i64 %h_next, ptr %num_held
+  %buffers_at = getelementptr i8, ptr %look_found, i64 {TUPLE_HEAD + 16}
+  %buffers = load ptr, ptr %buffers_at
+  %items = getelementptr i8, ptr %buffers, i64 {TUPLE_HEAD}
+  store ptr %items, ptr %buffer
+  br label %part
+new:
+  %dtype = load ptr, ptr %detail
+  %rank_at = getelementptr i64, ptr %detail, i64 1
+  %extents = getelementptr i64, ptr %detail, i64 2
+  %rank_64 = load i64, ptr %rank_at
+  %rank = trunc i64 %rank_64 to i32
+  call void %keep(ptr %dtype)
+  %new_one = call ptr %new_array(ptr %array_type, ptr %dtype, i32 %rank, ptr %extents, ptr null,
+                                 ptr null, i32 0, ptr null)
+  %is_missing = icmp eq ptr %new_one, null
+  br i1 %is_missing, label %release, label %keep_new
+keep_new:
+  %m = load i64, ptr %num_made
+  %made_at = getelementptr ptr, ptr %made, i64 %m
+  store ptr %new_one, ptr %made_at
+  %m_next = add i64 %m, 1
+  store i64 %m_next, ptr %num_made
+  %new_address = ptrtoint ptr %new_one to i64
+  store i64 %new_address, ptr %slot
+  br label %part
 
+last_checks:
+  %apart = call i1 @all_apart(ptr %table, ptr %block)
+  br i1 %apart, label %run, label %release
 run:
   %state = call ptr %save()
   %status = call i32 %function(ptr %block)
   call void %restore(ptr %state)
-  %has_fresh = icmp ne i64 %fresh, 0
-  br i1 %has_fresh, label %make, label %no_fresh
-make:
   %went_well = icmp eq i32 %status, 0
-  br i1 %went_well, label %make_all, label %finish
-make_all:
-  %arrays = call ptr @new_arrays(ptr %table, ptr %to_make, ptr %block)
-  ret ptr %arrays
-no_fresh:
+  br i1 %went_well, label %results, label %failed
+failed:
+  %wide = sext i32 %status to i64
+  %boxed = call ptr %box(i64 %wide)
+  br label %release
+results:
+  switch i64 %answer, label %all_arrays [ i64 {Answer.STATUS}, label %status_only
+                                          i64 {Answer.ARRAY}, label %one_array ]
+one_array:
+  %single = load ptr, ptr %made
+  br label %tell
+all_arrays:
+  %arrays = call ptr @new_arrays(ptr %table, ptr %block, ptr %made)
+  br label %tell
+tell:
+  %good = phi ptr [ %single, %one_array ], [ %arrays, %all_arrays ]
+  store i64 0, ptr %num_made
+  %is_good = icmp ne ptr %good, null
+  %tells = and i1 %is_told, %is_good
+  br i1 %tells, label %note, label %release
+note:
+  call void @note(ptr %table, i64 %start)
+  br label %release
+
+release:
+  %out = phi ptr [ %good, %tell ], [ %good, %note ], [ %boxed, %failed ],
+                 [ null, %new ],
+                 [ %missed, %compare ], [ %missed, %number_of ], [ %missed, %sparse ],
+                 [ %missed, %last_checks ]
+  %all_held = load i64, ptr %num_held
+  %all_made = load i64, ptr %num_made
+  call void @drop_all(ptr %held, i64 %all_held, ptr %drop)
+  call void @drop_all(ptr %made, i64 %all_made, ptr %drop)
+  %has_missed = icmp eq ptr %out, %missed
+  br i1 %has_missed, label %miss, label %return
+return:
+  ret ptr %out
+
+status_only:
   %has_room = icmp ne i64 %room, 0
-  br i1 %has_room, label %receive, label %finish
+  br i1 %has_room, label %receive, label %zero
 receive:
   %last = sub i64 %count, 1
   %receiver_at = getelementptr ptr, ptr %args, i64 %last
   %receiver = load ptr, ptr %receiver_at
   %data_at = getelementptr i8, ptr %receiver, i64 {OBJECT_HEAD}
   %data = load ptr, ptr %data_at
-  %begin = sub i64 %words, %room
+  %room_begin = sub i64 %words, %room
   store i64 0, ptr %at
   br label %hand_out
 hand_out:
   %r = load i64, ptr %at
   %handed = icmp eq i64 %r, %room
-  br i1 %handed, label %finish, label %hand_one
+  br i1 %handed, label %zero, label %hand_one
 hand_one:
-  %r_block = add i64 %begin, %r
+  %r_block = add i64 %room_begin, %r
   %r_from = getelementptr i64, ptr %block, i64 %r_block
   %r_to = getelementptr i64, ptr %data, i64 %r
   %r_word = load i64, ptr %r_from
@@ -189,167 +266,14 @@ hand_one:
   %r_next = add i64 %r, 1
   store i64 %r_next, ptr %at
   br label %hand_out
+zero:
+  %none_failed = call ptr %box(i64 0)
+  ret ptr %none_failed
 
-finish:
-  %wide = sext i32 %status to i64
-  br label %return
 miss:
-  br label %return
-return:
-  %answer = phi i64 [ %wide, %finish ], [ {MISS}, %miss ]
-  %boxed = call ptr %box(i64 %answer)
-  ret ptr %boxed
-}}
-
-define internal ptr @new_arrays(ptr %table, ptr %to_make, ptr %block) {{
-entry:
-  %array_type_at = getelementptr i64, ptr %table, i64 5
-  %fresh_at = getelementptr i64, ptr %table, i64 8
-  %new_array_at = getelementptr i64, ptr %table, i64 9
-  %new_tuple_at = getelementptr i64, ptr %table, i64 10
-  %keep_at = getelementptr i64, ptr %table, i64 11
-  %drop_at = getelementptr i64, ptr %table, i64 12
-  %free_at = getelementptr i64, ptr %table, i64 13
-  %handler_at = getelementptr i64, ptr %table, i64 14
-  %array_type = load ptr, ptr %array_type_at
-  %fresh = load i64, ptr %fresh_at
-  %new_array = load ptr, ptr %new_array_at
-  %new_tuple = load ptr, ptr %new_tuple_at
-  %keep = load ptr, ptr %keep_at
-  %drop = load ptr, ptr %drop_at
-  %free = load ptr, ptr %free_at
-  %handler = load ptr, ptr %handler_at
-  %tuple = call ptr %new_tuple(i64 %fresh)
-  br label %next
-next:
-  %n = phi i64 [ 0, %entry ], [ %n_next, %made ], [ %n_next, %freed ]
-  %found = phi ptr [ %tuple, %entry ], [ %found, %made ], [ null, %freed ]
-  %n_next = add i64 %n, 1
-  %done = icmp eq i64 %n, %fresh
-  br i1 %done, label %return, label %one
-one:
-  %offset = mul i64 %n, 3
-  %dtype_at = getelementptr i64, ptr %to_make, i64 %offset
-  %rank_at = getelementptr i64, ptr %dtype_at, i64 1
-  %place_at = getelementptr i64, ptr %dtype_at, i64 2
-  %dtype = load ptr, ptr %dtype_at
-  %rank_64 = load i64, ptr %rank_at
-  %rank = trunc i64 %rank_64 to i32
-  %place = load i64, ptr %place_at
-  %memory_at = getelementptr i64, ptr %block, i64 %place
-  %extents = getelementptr i64, ptr %memory_at, i64 1
-  %memory = load ptr, ptr %memory_at
-  %has_failed = icmp eq ptr %found, null
-  br i1 %has_failed, label %freed, label %try
-try:
-  call void %keep(ptr %dtype)
-  %array = call ptr %new_array(ptr %array_type, ptr %dtype, i32 %rank, ptr %extents, ptr null,
-                               ptr %memory, i32 {_NEW}, ptr null)
-  %is_missing = icmp eq ptr %array, null
-  br i1 %is_missing, label %drop_all, label %made
-made:
-  %flags_at = getelementptr i8, ptr %array, i64 {OBJECT_HEAD + 48}
-  %flags = load i32, ptr %flags_at
-  %owning = or i32 %flags, {_OWNS_MEMORY}
-  store i32 %owning, ptr %flags_at
-  call void %keep(ptr %handler)
-  %own_handler_at = getelementptr i8, ptr %array, i64 {HANDLER}
-  store ptr %handler, ptr %own_handler_at
-  %items = getelementptr i8, ptr %found, i64 {TUPLE_HEAD}
-  %item = getelementptr ptr, ptr %items, i64 %n
-  store ptr %array, ptr %item
-  br label %next
-drop_all:
-  call void %drop(ptr %found)
-  br label %freed
-freed:
-  call void %free(ptr %memory)
-  br label %next
-return:
-  ret ptr %found
-}}
-
-define internal i64 @size_of(ptr %d) {{
-  %kind = load i64, ptr %d
-  %is_seen = icmp eq i64 %kind, 0
-  br i1 %is_seen, label %seen, label %short
-seen:
-  %rank_at = getelementptr i64, ptr %d, i64 4
-  %steps_at = getelementptr i64, ptr %d, i64 5
-  %rank = load i64, ptr %rank_at
-  %steps = load i64, ptr %steps_at
-  %both = add i64 %rank, %steps
-  %size = add i64 %both, 6
-  ret i64 %size
-short:
-  ret i64 2
-}}
-
-define internal i1 @fits(ptr %d, ptr %object, i64 %array_type) {{
-  %type_at = getelementptr i8, ptr %object, i64 {OBJECT_HEAD - 8}
-  %type = load i64, ptr %type_at
-  %is_array = icmp eq i64 %type, %array_type
-  br i1 %is_array, label %array, label %no
-array:
-  %dtype_at = getelementptr i8, ptr %object, i64 {OBJECT_HEAD + 40}
-  %flags_at = getelementptr i8, ptr %object, i64 {OBJECT_HEAD + 48}
-  %rank_at = getelementptr i8, ptr %object, i64 {OBJECT_HEAD + 8}
-  %dtype = load i64, ptr %dtype_at
-  %all_flags = load i32, ptr %flags_at
-  %flags_32 = and i32 %all_flags, {FLAGS}
-  %flags = zext i32 %flags_32 to i64
-  %rank_32 = load i32, ptr %rank_at
-  %rank = zext i32 %rank_32 to i64
-  %dtype_seen_at = getelementptr i64, ptr %d, i64 2
-  %flags_seen_at = getelementptr i64, ptr %d, i64 3
-  %rank_seen_at = getelementptr i64, ptr %d, i64 4
-  %steps_at = getelementptr i64, ptr %d, i64 5
-  %dtype_seen = load i64, ptr %dtype_seen_at
-  %flags_seen = load i64, ptr %flags_seen_at
-  %rank_seen = load i64, ptr %rank_seen_at
-  %steps = load i64, ptr %steps_at
-  %same_dtype = icmp eq i64 %dtype, %dtype_seen
-  %same_flags = icmp eq i64 %flags, %flags_seen
-  %same_rank = icmp eq i64 %rank, %rank_seen
-  %same_two = and i1 %same_dtype, %same_flags
-  %same = and i1 %same_two, %same_rank
-  br i1 %same, label %numbers, label %no
-numbers:
-  %shape_at = getelementptr i8, ptr %object, i64 {OBJECT_HEAD + 16}
-  %strides_at = getelementptr i8, ptr %object, i64 {OBJECT_HEAD + 24}
-  %shape = load ptr, ptr %shape_at
-  %strides = load ptr, ptr %strides_at
-  %shape_seen = getelementptr i64, ptr %d, i64 6
-  %strides_seen = getelementptr i64, ptr %shape_seen, i64 %rank
-  %same_shape = call i1 @equal(ptr %shape, ptr %shape_seen, i64 %rank)
-  br i1 %same_shape, label %steps_too, label %no
-steps_too:
-  %same_strides = call i1 @equal(ptr %strides, ptr %strides_seen, i64 %steps)
-  ret i1 %same_strides
-no:
-  ret i1 false
-}}
-
-define internal i1 @equal(ptr %one, ptr %two, i64 %count) {{
-entry:
-  br label %head
-head:
-  %k = phi i64 [ 0, %entry ], [ %k_next, %more ]
-  %done = icmp eq i64 %k, %count
-  br i1 %done, label %yes, label %compare
-compare:
-  %one_at = getelementptr i64, ptr %one, i64 %k
-  %two_at = getelementptr i64, ptr %two, i64 %k
-  %a = load i64, ptr %one_at
-  %b = load i64, ptr %two_at
-  %same = icmp eq i64 %a, %b
-  br i1 %same, label %more, label %no
-more:
-  %k_next = add i64 %k, 1
-  br label %head
-yes:
-  ret i1 true
-no:
-  ret i1 false
+  call void %keep(ptr %missed)
+  ret ptr %missed
 }}
 """
+
+TEXT = _GUARDED + CHECKS + RESULTS
