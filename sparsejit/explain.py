@@ -16,6 +16,7 @@ from sparsejit.ir.facts import Fact, FactKind
 from sparsejit.ir.printing import const_text, loop_names, print_op, print_scalar, type_text
 from sparsejit.ir.scalar import Const
 from sparsejit.ir.tensor import Empty, Generic, Op, TensorFunc, Value
+from sparsejit.ir.types import IndexWidths
 from sparsejit.ir.walk import all_ops, blocks_of, results_of
 from sparsejit.tensors import Operand
 
@@ -56,7 +57,7 @@ class Report:
     transfer: str
     operands: tuple[OperandNote, ...]
     facts: tuple[Fact, ...]
-    index_width: int | None
+    index_widths: IndexWidths | None
     trace_seconds: float
     compile_seconds: float | None = None
     run_seconds: float | None = None
@@ -255,8 +256,8 @@ def _function_facts(report: Report) -> Iterator[str]:
     if rest:
         yield "decisions"
     yield from (f"  {_subject(fact.subject)}: {fact.kind.value}: {fact.text}" for fact in rest)
-    if report.index_width is not None:
-        yield f"index width of results: {report.index_width} bits, then the least that fits"
+    if report.index_widths is not None:
+        yield f"index width of results: {report.index_widths}, then the least that fits"
 
 
 def _subject(name: str) -> str:

@@ -17,6 +17,7 @@ from sparsejit.ir.loops import LoopFunc
 from sparsejit.ir.printing import print_tensor
 from sparsejit.ir.stored_facts import RowLengths
 from sparsejit.ir.tensor import TensorFunc
+from sparsejit.ir.types import IndexWidths
 from sparsejit.ir.verify import verify_tensor
 from sparsejit.ir.verify_loops import verify_loops
 from sparsejit.passes import (
@@ -106,9 +107,9 @@ class Pipeline:
         )
         return repr((*passes, *((name, _ordered(value)) for name, value in options)))
 
-    def with_index_width(self, width: int) -> Pipeline:
-        """Return the pipeline that gives results positions and coordinates of this width."""
-        options = replace(self.stage_options, index_width=32 if width == 32 else 64)
+    def with_index_widths(self, widths: IndexWidths) -> Pipeline:
+        """Return the pipeline that gives results positions and coordinates of these widths."""
+        options = replace(self.stage_options, index_widths=widths)
         return replace(self, stage_options=options)
 
     def with_contractions(self, orders: tuple[ContractionOrder, ...]) -> Pipeline:

@@ -9,7 +9,7 @@ from sparsejit.ir.build import TensorBuilder
 from sparsejit.ir.loops import Assign, LoopFunc, Var
 from sparsejit.ir.scalar import Arg
 from sparsejit.ir.tensor import TensorFunc
-from sparsejit.ir.types import INDEX, DType
+from sparsejit.ir.types import INDEX, DType, IndexWidths
 from sparsejit.pipeline import Pipeline, default_pipeline
 from sparsejit.sparsify_and_bufferize import StageOptions
 
@@ -62,6 +62,6 @@ def test_a_broken_trace_is_caught() -> None:
         default_pipeline().run(broken)
 
 
-def test_the_index_width_reaches_the_stage() -> None:
-    assert default_pipeline().with_index_width(32).stage_options.index_width == 32
-    assert default_pipeline().with_index_width(64).stage_options.index_width == 64
+def test_the_index_widths_reach_the_stage() -> None:
+    for widths in (IndexWidths(32, 32), IndexWidths(64, 32), IndexWidths(64, 64)):
+        assert default_pipeline().with_index_widths(widths).stage_options.index_widths == widths

@@ -187,7 +187,7 @@ def make_report(
         transfer=function.options.transfer.value,
         operands=operands,
         facts=(*program.traced.facts, *facts),
-        index_width=variant.width if program.width_is_open else None,
+        index_widths=variant.widths if program.width_is_open else None,
         trace_seconds=program.seconds,
         compile_seconds=None if compiled is None else compiled.seconds,
         run_seconds=run_seconds,

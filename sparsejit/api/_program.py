@@ -18,7 +18,7 @@ from sparsejit.api._checks import IntegerRange, integer_ranges
 from sparsejit.api._contractions import Contractions
 from sparsejit.api._extents import ExtentRule
 from sparsejit.api._options import JitOptions
-from sparsejit.api._widths import index_width, leaves_width_open, orders_fit
+from sparsejit.api._widths import index_widths, leaves_width_open, orders_widths
 from sparsejit.backends import Backend, Kernel, Recalling
 from sparsejit.backends.disk_cache import digest
 from sparsejit.debug import dump_observer, dumped_levels
@@ -28,6 +28,7 @@ from sparsejit.ir.facts import FactKind
 from sparsejit.ir.loops import LoopFunc, ParamResult, Result
 from sparsejit.ir.stored_facts import RowLengths
 from sparsejit.ir.tensor import TensorFunc
+from sparsejit.ir.types import IndexWidths
 from sparsejit.ir.user_functions import called_by_tensors
 from sparsejit.ir.walk import without_locations
 from sparsejit.pipeline import Observe, Pipeline
@@ -41,12 +42,12 @@ __all__ = ["Compiled", "Program", "Variant", "make_program"]
 class Variant:
     """Which kernel of a program a call takes, by its numbers.
 
-    ``width`` is that of the results' indices, ``contractions`` are the orders of products. On a
+    ``widths`` are those of the results' indices, ``contractions`` are the orders of products. On a
     device kernels depend on how long the ``rows`` are by each array, and on which parameters have
     ``full_batches``.
     """
 
-    width: int
+    widths: IndexWidths
     contractions: tuple[ContractionOrder, ...] = ()
     rows: tuple[RowLengths | None, ...] = ()
     full_batches: frozenset[str] = frozenset()
@@ -95,7 +96,7 @@ class Program:
     def variant(
         self, numbers: Sequence[int], operands: Sequence[Operand], check: Check = "once"
     ) -> Variant:
-        """Return the index width for the results of a call, the orders of its products, and so on.
+        """Return the index widths for the results of a call, the orders of its products, and so on.
 
         With ``check`` "always" nothing is taken for granted of stored operands seen before.
         """
@@ -103,15 +104,14 @@ class Program:
         stored = [operand.values.size for operand in operands]
         if self.contractions.is_open:
             orders = self.contractions.of(self.func, numbers, stored)
-        width: int = 64
+        widths = IndexWidths()
         if self.width_is_open:
-            width = index_width(self.func, numbers, stored)
-            # Another order forms other intermediates.
-            if orders and width == 32 and not orders_fit(self.func, orders, numbers, stored):
-                width = 64
+            widths = index_widths(self.func, numbers, stored)
+            if orders:  # another order forms other intermediates
+                widths = widths.or_wider(orders_widths(self.func, orders, numbers, stored))
         if self.pipeline.outline is None:
-            return Variant(width, orders)
-        return Variant(width, orders, *self._stored(operands, check))
+            return Variant(widths, orders)
+        return Variant(widths.same, orders, *self._stored(operands, check))
 
     def _stored(
         self, operands: Sequence[Operand], check: Check
@@ -131,7 +131,7 @@ class Program:
         return self._pipeline_of(variant).lower(self.func, observe)
 
     def _pipeline_of(self, variant: Variant) -> Pipeline:
-        pipeline = self.pipeline.with_index_width(variant.width)
+        pipeline = self.pipeline.with_index_widths(variant.widths)
         pipeline = pipeline.with_contractions(variant.contractions)
         return pipeline.with_stored(variant.rows, variant.full_batches)
 

@@ -1,9 +1,10 @@
-"""Index widths of results: 32 bits where extents and stored counts are sure to fit, else 64.
+"""Index widths of results: 32 bits where all is sure to fit, else 64.
 
 In: a tensor function; at a call, the extents and how many values each operand stores. Out: the
-width. The stored count of a result is not known before it is computed, so an upper bound decides:
-the entries of each sparse operand, times the extents of the loops that the operand does not index;
-of factors the least of these, of terms the sum.
+widths. Extents say what coordinates take, what is stored says what positions take. The stored count
+of a result is not known before it is computed, so an upper bound decides: the entries of each
+sparse operand, times the extents of the loops that the operand does not index; of factors the least
+of these, of terms the sum.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ from sparsejit.ir.tensor import (
     TensorFunc,
     While,
 )
-from sparsejit.ir.types import TensorType
+from sparsejit.ir.types import IndexWidths, TensorType
 from sparsejit.ir.walk import all_ops, operands_of, results_of
 
-__all__ = ["index_width", "leaves_width_open", "orders_fit"]
+__all__ = ["index_widths", "leaves_width_open", "orders_widths"]
 
 _LARGEST = int(np.iinfo(np.int32).max)
 
@@ -51,8 +52,8 @@ def _is_open(fmt: Format) -> bool:
     return not fmt.is_all_full and not (fmt.pos_width and fmt.crd_width)
 
 
-def index_width(func: TensorFunc, numbers: Sequence[int], stored: Sequence[int]) -> Literal[32, 64]:
-    """Return the width for a call: ``numbers`` are the extents, ``stored`` counts the stored
+def index_widths(func: TensorFunc, numbers: Sequence[int], stored: Sequence[int]) -> IndexWidths:
+    """Return the widths for a call: ``numbers`` are the extents, ``stored`` counts the stored
     values of each parameter.
 
     >>> from sparsejit.formats import CSR
@@ -61,16 +62,17 @@ def index_width(func: TensorFunc, numbers: Sequence[int], stored: Sequence[int])
     >>> builder = TensorBuilder("f")
     >>> A = builder.param("A", ("m", "n"), DType.FLOAT64, CSR)
     >>> func = builder.finish(builder.convert(A, CSR))
-    >>> index_width(func, (5, 5), (9,)), index_width(func, (5, 2**31), (9,))
-    (32, 64)
+    >>> index_widths(func, (5, 2**31), (9,))
+    IndexWidths(positions=32, coordinates=64)
     """
     counts = {param.name: count for param, count in zip(func.params, stored, strict=True)}
     symbols = dict(enumerate(numbers))
+    most = longest = 0
     for op in func.ops:
         if isinstance(op, For | While | If):
             # How a carried tensor grows is not known; extents inside may count with the loop.
             if any(_is_open(v.type.format) for inner in all_ops((op,)) for v in results_of(inner)):
-                return 64
+                return IndexWidths()
             counts.update(_handed_on(op, counts, symbols))
             continue
         kind = op.result.type
@@ -80,9 +82,18 @@ def index_width(func: TensorFunc, numbers: Sequence[int], stored: Sequence[int])
         sizes = kind.format.level_sizes(shape)
         bound = min(prod(sizes), _entries(op, counts, symbols, prod(shape)) * _block(kind, sizes))
         counts[op.result.name] = bound
-        if _is_open(kind.format) and max(bound, *shape, *sizes) > _LARGEST:
-            return 64
-    return 32
+        if _is_open(kind.format):
+            most, longest = max(most, bound), max(longest, *shape, *sizes)
+    return _widths(most, longest)
+
+
+def _widths(most: int, longest: int) -> IndexWidths:
+    """Return the widths where so many entries are stored at most, and no extent is longer."""
+    return IndexWidths(_width(most), _width(longest))
+
+
+def _width(largest: int) -> Literal[32, 64]:
+    return 64 if largest > _LARGEST else 32
 
 
 def _handed_on(
@@ -145,13 +156,13 @@ def _generic_entries(
     return sum(bounds.values())
 
 
-def orders_fit(
+def orders_widths(
     func: TensorFunc,
     orders: Sequence[ContractionOrder],
     numbers: Sequence[int],
     stored: Sequence[int],
-) -> bool:
-    """Whether 32 bits do for what products form on the way when computed in these orders.
+) -> IndexWidths:
+    """Return the widths for what products form on the way when computed in these orders.
 
     An entry of a partial product is an entry of one of its factors and a value of each further
     index, so there are at most so many.
@@ -163,6 +174,7 @@ def orders_fit(
     }
     chains = {chain.root.result.name: chain for chain in chains_of(func)}
     symbols = dict(enumerate(numbers))
+    most = longest = 0
     for order in orders:
         chain = chains[order.result]
         extents = [evaluate(extent, symbols) for extent in chain.extents]
@@ -176,9 +188,8 @@ def orders_fit(
                     bounds.append(
                         counts[leaf.value.name] * prod(extents[index] for index in others)
                     )
-            if max(min(bounds), *extents) > _LARGEST:
-                return False
-    return True
+            most, longest = max(most, min(bounds)), max(longest, *extents)
+    return _widths(most, longest)
 
 
 def _partial_products(tree: Tree, is_root: bool = True) -> Iterator[Tree]:

@@ -7,7 +7,7 @@ IR itself holds no NumPy object.
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr
@@ -16,7 +16,7 @@ from sparsejit.formats import Format
 if TYPE_CHECKING:
     from sparsejit.ir.scalar import Const
 
-__all__ = ["INDEX", "DType", "IteratorType", "TensorType"]
+__all__ = ["INDEX", "DType", "IndexWidths", "IteratorType", "TensorType"]
 
 
 class DType(Enum):
@@ -163,3 +163,33 @@ class TensorType:
     def is_dense(self) -> bool:
         """Whether this is a plain dense tensor, stored as one strided array."""
         return self.format.is_dense
+
+
+@dataclass(frozen=True, slots=True)
+class IndexWidths:
+    """The bits of positions and of coordinates, where a format names none.
+
+    Coordinates are bounded by extents, positions by what is stored, of which less is known.
+
+    >>> str(IndexWidths(32, 32)), str(IndexWidths(64, 32))
+    ('32 bits', '64 bits for positions and 32 for coordinates')
+    """
+
+    positions: Literal[32, 64] = 64
+    coordinates: Literal[32, 64] = 64
+
+    def __str__(self) -> str:
+        if self.positions == self.coordinates:
+            return f"{self.positions} bits"
+        return f"{self.positions} bits for positions and {self.coordinates} for coordinates"
+
+    def or_wider(self, other: IndexWidths) -> IndexWidths:
+        """Return the wider of each."""
+        return IndexWidths(
+            max(self.positions, other.positions), max(self.coordinates, other.coordinates)
+        )
+
+    @property
+    def same(self) -> IndexWidths:
+        """Both as the wider one: what libraries ask for."""
+        return self.or_wider(IndexWidths(self.coordinates, self.positions))

@@ -11,7 +11,7 @@ from sparsejit.affine import Add
 from sparsejit.formats import Format, LevelKind
 from sparsejit.ir import loops
 from sparsejit.ir.tensor import Value
-from sparsejit.ir.types import DType, TensorType
+from sparsejit.ir.types import DType, IndexWidths, TensorType
 
 __all__ = [
     "Buffer",
@@ -97,10 +97,12 @@ def index_dtype(width: int, automatic: int, *, signed: bool = False) -> DType:
     return by_width[width or automatic]
 
 
-def declare_levels(name: str, tensor: TensorType, automatic: int, space: int = 0) -> SparseBuffer:
+def declare_levels(
+    name: str, tensor: TensorType, automatic: IndexWidths, space: int = 0
+) -> SparseBuffer:
     """Return memrefs for the level storage of a tensor called ``name``."""
     fmt = tensor.format
-    pos = index_dtype(fmt.pos_width, automatic)
+    pos = index_dtype(fmt.pos_width, automatic.positions)
     positions: list[loops.Memref | None] = []
     coordinates: list[loops.Memref | None] = []
     batches = sum(level.type.kind is LevelKind.BATCH for level in fmt.levels)
@@ -114,7 +116,7 @@ def declare_levels(name: str, tensor: TensorType, automatic: int, space: int = 0
         in_struct = fmt.is_aos and fmt.coo_start is not None and number > fmt.coo_start
         first_of_struct = fmt.is_aos and number == fmt.coo_start
         signed = kind is LevelKind.PADDED or isinstance(level.expr, Add)
-        crd = index_dtype(fmt.crd_width, automatic, signed=signed)
+        crd = index_dtype(fmt.crd_width, automatic.coordinates, signed=signed)
         has_own = level.type.has_coordinates and not in_struct
         coordinates.append(
             loops.Memref(f"{name}_crd{number}", crd, batches + 1 + first_of_struct, space)
@@ -141,7 +143,7 @@ def parameter_buffer(param: Value, written: bool) -> Buffer:
     """Return the buffers of a parameter; a rank-0 one that is only read is a variable."""
     tensor = param.type
     if not tensor.is_dense:
-        return declare_levels(param.name, tensor, automatic=64)
+        return declare_levels(param.name, tensor, IndexWidths())
     if tensor.rank == 0 and not written:
         return ScalarBuffer(loops.Var(param.name, tensor.dtype))
     memref = loops.Memref(param.name, tensor.dtype, tensor.rank)

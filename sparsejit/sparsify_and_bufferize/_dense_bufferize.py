@@ -226,9 +226,9 @@ class _Bufferizer(ValueBuffers):
                 return buffer
             case NoEntries(kind):
                 name = self._namer.fresh(f"s{op.result.name}")
-                width = self._options.index_width
+                widths = self._options.index_widths
                 space = self._options.memory_space or 0
-                return declare_levels(name, kind, width, space)
+                return declare_levels(name, kind, widths, space)
             case SparseBuffer():
                 return buffer
             case ScalarBuffer():
@@ -259,7 +259,7 @@ class _Bufferizer(ValueBuffers):
         source = self._buffers[op.copy.name]
         assert isinstance(source, SparseBuffer)
         name = self._namer.fresh(f"s{op.result.name}")
-        copy = declare_levels(name, op.result.type, self._options.index_width)
+        copy = declare_levels(name, op.result.type, self._options.index_widths)
         self._buffers[op.result.name] = with_pattern(copy, source.pattern)
         self._copied[op.result.name] = source
         for target, origin in zip(copy.flat, source.flat, strict=True):
@@ -337,8 +337,8 @@ class _Bufferizer(ValueBuffers):
             # What was computed before the branches has its storage already.
             if isinstance(buffer, NoEntries) and root not in self._storage:
                 name = self._namer.fresh(f"s{root}")
-                width, space = self._options.index_width, self._options.memory_space or 0
-                storage = declare_levels(name, buffer.type, width, space)
+                widths, space = self._options.index_widths, self._options.memory_space or 0
+                storage = declare_levels(name, buffer.type, widths, space)
                 self._buffers[root] = storage
                 made += [loops.Alloc(m, (ix.index(0),) * m.rank) for m in storage.flat]
         return tuple(made)

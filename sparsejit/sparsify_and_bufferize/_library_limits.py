@@ -65,7 +65,7 @@ def _problems(match: Match, op: Generic, options: StageOptions) -> Iterator[str]
         if role.storage is not None:
             if role.storage.layout not in _LAYOUTS[match.op]:
                 yield f"{match.op.value} of {role.storage.layout.value}"
-            problem = index_problem(values[role.number].type, options.index_width)
+            problem = index_problem(values[role.number].type, options.index_widths)
             yield from () if problem is None else (problem,)
     if _index_widths(match, op, options) > 1:
         yield "its sparse operands have indices of different widths"
@@ -88,4 +88,4 @@ def _index_widths(match: Match, op: Generic, options: StageOptions) -> int:
     numbers = {role.number for role in (*match.inputs, match.output) if role.storage is not None}
     numbers |= set() if match.sample is None else {match.sample}
     formats = [(*op.inputs, op.init)[number].type.format for number in numbers]
-    return len({fmt.crd_width or options.index_width for fmt in formats})
+    return len({fmt.crd_width or options.index_widths.coordinates for fmt in formats})

@@ -15,7 +15,7 @@ from sparsejit.affine import Dim, FloorDiv, substitute
 from sparsejit.formats import BSR, COO, CSC, CSR, NV24, Format, Level, LevelKind, LevelType
 from sparsejit.ir.device_statements import SparseLayout
 from sparsejit.ir.printing import format_text
-from sparsejit.ir.types import DType, TensorType
+from sparsejit.ir.types import DType, IndexWidths, TensorType
 from sparsejit.sparsify_and_bufferize._buffers import index_dtype
 
 __all__ = ["Storage", "index_problem", "storage_of"]
@@ -104,13 +104,13 @@ def _turned(fmt: Format) -> Storage | None:
     return None if found is None else replace(found, rows=found.columns, columns=found.rows)
 
 
-def index_problem(tensor: TensorType, automatic: int) -> str | None:
+def index_problem(tensor: TensorType, automatic: IndexWidths) -> str | None:
     """Return why a library cannot read the positions and coordinates of a tensor, if it cannot."""
     fmt = tensor.format
     kinds = set()
     if any(level.type.has_positions for level in fmt.levels):
-        kinds.add(index_dtype(fmt.pos_width, automatic))
-    kinds.add(index_dtype(fmt.crd_width, automatic))
+        kinds.add(index_dtype(fmt.pos_width, automatic.positions))
+    kinds.add(index_dtype(fmt.crd_width, automatic.coordinates))
     if len(kinds) > 1:
         return "positions and coordinates have different widths"
     if not kinds <= {DType.INT32, DType.INT64}:

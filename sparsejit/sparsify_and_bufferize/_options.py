@@ -6,6 +6,7 @@ from typing import Literal
 
 from sparsejit._dataclasses import dataclass
 from sparsejit.ir.contraction_order import ContractionOrder
+from sparsejit.ir.types import IndexWidths
 
 __all__ = ["Placing", "StageOptions"]
 
@@ -19,7 +20,7 @@ class StageOptions:
     ``storage``: sparse results are written directly (``"inline"``) or handed, entry by entry, to
     the support library (``"runtime"``). ``initialize_buffers`` zero-fills buffers that would be
     undefined. ``memory_space``: the space of new allocations; None means that it must be inferred.
-    ``index_width``: 32 or 64, for positions and coordinates whose format names no width.
+    ``index_widths`` are those of positions and coordinates whose format names none.
     ``library_kernels`` names the kernels that may be matched (values of ``LibraryOp``).
     ``full_batches`` names the parameters with a batch level each batch of which stores as many
     entries as it has room for: libraries take no others.
@@ -41,7 +42,7 @@ class StageOptions:
     function_boundaries: bool = True
     create_deallocs: bool = True
     memory_space: int | None = 0
-    index_width: Literal[32, 64] = 64
+    index_widths: IndexWidths = IndexWidths()
     library_kernels: frozenset[str] = frozenset()
     full_batches: frozenset[str] = frozenset()
     contractions: tuple[ContractionOrder, ...] | None = None

@@ -59,7 +59,7 @@ def rearrange(
     kind = op.result.type
     if not kind.is_dense:
         name = namer.fresh(f"s{op.result.name}")
-        result = declare_levels(name, kind, options.index_width, space)
+        result = declare_levels(name, kind, options.index_widths, space)
         statements, facts = rearrange_entries(op, sources, result, symbols, namer, options.placing)
         return Rearranged(statements, result, facts, namer)
     memref = loops.Memref(namer.fresh(f"b{op.result.name}"), kind.dtype, kind.rank, space)

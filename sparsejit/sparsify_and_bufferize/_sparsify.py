@@ -20,7 +20,7 @@ from sparsejit.ir.printing import format_text
 from sparsejit.ir.scalar import Arg, ScalarExpr, Select, Stored, map_leaves
 from sparsejit.ir.simplify import Known, NoValue, simplify_absence
 from sparsejit.ir.tensor import Generic, Value
-from sparsejit.ir.types import IteratorType
+from sparsejit.ir.types import IndexWidths, IteratorType
 from sparsejit.sparsify_and_bufferize._buffers import (
     Buffer,
     DenseBuffer,
@@ -163,7 +163,7 @@ def _converted(task: Task, plan: Plan, namer: Names) -> Sparsified:
     _try(replace(task, op=op), rest, conversions, namer.fork())
     for conversion in conversions:
         value = conversion.op.result
-        target = declare_levels(namer.fresh(f"s{value.name}"), value.type, 64)
+        target = declare_levels(namer.fresh(f"s{value.name}"), value.type, IndexWidths())
         made = sparsify(
             conversion.op,
             (inputs[conversion.number],),
@@ -198,7 +198,9 @@ def _try(task: Task, plan: Plan, conversions: Sequence[Conversion], namer: Names
     inputs = list(task.inputs)
     for conversion in conversions:
         value = conversion.op.result
-        inputs[conversion.number] = declare_levels(namer.fresh(value.name), value.type, 64)
+        inputs[conversion.number] = declare_levels(
+            namer.fresh(value.name), value.type, IndexWidths()
+        )
     destination = task.destination
     if task.updates:
         copy = inputs[-1]

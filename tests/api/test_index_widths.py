@@ -5,21 +5,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import sparsejit as sj
 from sparsejit import sparse_jit
-from sparsejit.api._widths import index_width, leaves_width_open, orders_fit
+from sparsejit.api._widths import index_widths, leaves_width_open, orders_widths
 from sparsejit.ir.build import TensorBuilder
 from sparsejit.ir.contraction import chains_of
 from sparsejit.ir.contraction_order import ContractionOrder
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Arg, Binary, Const, ScalarExpr, Select, Stored
 from sparsejit.ir.tensor import TensorFunc
-from sparsejit.ir.types import DType
+from sparsejit.ir.types import DType, IndexWidths
 
 F64 = DType.FLOAT64
 MUL, ADD = Binary(BinaryOp.MUL, Arg(0), Arg(1)), Binary(BinaryOp.ADD, Arg(0), Arg(1))
 BIG = 2**31
+NARROW, MANY, FAR = IndexWidths(32, 32), IndexWidths(64, 32), IndexWidths(32, 64)
 
 
 def elementwise(body: ScalarExpr, *formats: sj.Format, out: sj.Format = sj.CSR) -> TensorFunc:
@@ -45,36 +47,36 @@ WHERE = Select(Stored(0), Arg(1), Const(0.0, F64))
 
 
 @pytest.mark.parametrize(
-    ("func", "numbers", "stored", "width"),
+    ("func", "numbers", "stored", "widths"),
     [
         # (m, n) and the stored counts of the operands
-        (elementwise(MUL, CSR, CSR), (9, 9), (5, 5), 32),
-        (elementwise(MUL, CSR, CSR), (9, BIG), (5, 5), 64),
-        (elementwise(MUL, CSR, CSR), (BIG - 1, BIG - 1), (5, 5), 32),
-        (elementwise(ADD, CSR, CSR), (10**6, 10**6), (2**30, 2**30 - 1), 32),
-        (elementwise(ADD, CSR, CSR), (10**6, 10**6), (2**30, 2**30), 64),
+        (elementwise(MUL, CSR, CSR), (9, 9), (5, 5), NARROW),
+        (elementwise(MUL, CSR, CSR), (9, BIG), (5, 5), FAR),
+        (elementwise(MUL, CSR, CSR), (BIG - 1, BIG - 1), (5, 5), NARROW),
+        (elementwise(ADD, CSR, CSR), (10**6, 10**6), (2**30, 2**30 - 1), NARROW),
+        (elementwise(ADD, CSR, CSR), (10**6, 10**6), (2**30, 2**30), MANY),
         # the count is never above the number of coordinates
-        (elementwise(ADD, CSR, CSR), (10**4, 10**4), (2**30, 2**30), 32),
+        (elementwise(ADD, CSR, CSR), (10**4, 10**4), (2**30, 2**30), NARROW),
         # what is dense stores everything where nothing annihilates it
-        (elementwise(MUL, CSR, sj.Dense(2)), (10**6, 10**6), (5, 10**12), 32),
-        (elementwise(ADD, CSR, sj.Dense(2)), (10**6, 10**6), (5, 10**12), 64),
-        (elementwise(WHERE, CSR, sj.Dense(2)), (10**6, 10**6), (5, 10**12), 32),
+        (elementwise(MUL, CSR, sj.Dense(2)), (10**6, 10**6), (5, 10**12), NARROW),
+        (elementwise(ADD, CSR, sj.Dense(2)), (10**6, 10**6), (5, 10**12), MANY),
+        (elementwise(WHERE, CSR, sj.Dense(2)), (10**6, 10**6), (5, 10**12), NARROW),
         # an entry of a block format brings its block along
-        (elementwise(MUL, CSR, CSR, out=sj.BSR(8, 8)), (10**6, 10**6), (2**24, 1), 32),
-        (elementwise(MUL, CSR, CSR, out=sj.BSR(8, 8)), (10**6, 10**6), (2**26, 2**26), 64),
+        (elementwise(MUL, CSR, CSR, out=sj.BSR(8, 8)), (10**6, 10**6), (2**24, 1), NARROW),
+        (elementwise(MUL, CSR, CSR, out=sj.BSR(8, 8)), (10**6, 10**6), (2**26, 2**26), MANY),
         # named widths are not chosen
-        (elementwise(MUL, CSR, CSR, out=CSR.with_widths(32, 32)), (9, BIG), (5, 5), 32),
+        (elementwise(MUL, CSR, CSR, out=CSR.with_widths(32, 32)), (9, BIG), (5, 5), NARROW),
         # (m, k, n): each entry of A meets at most n columns, each of B at most m rows
-        (matmul(), (10, 10, 10), (50, 50), 32),
-        (matmul(), (10**6, 10**6, 10**6), (1000, 1000), 32),
-        (matmul(), (10**6, 10**6, 10**6), (10**9, 1000), 32),
-        (matmul(), (10**6, 10**6, 10**6), (2200, 2200), 64),
+        (matmul(), (10, 10, 10), (50, 50), NARROW),
+        (matmul(), (10**6, 10**6, 10**6), (1000, 1000), NARROW),
+        (matmul(), (10**6, 10**6, 10**6), (10**9, 1000), NARROW),
+        (matmul(), (10**6, 10**6, 10**6), (2200, 2200), MANY),
     ],
 )
 def test_the_bound(
-    func: TensorFunc, numbers: Sequence[int], stored: Sequence[int], width: int
+    func: TensorFunc, numbers: Sequence[int], stored: Sequence[int], widths: IndexWidths
 ) -> None:
-    assert index_width(func, numbers, stored) == width
+    assert index_widths(func, numbers, stored) == widths
 
 
 def test_intermediates_of_another_order_count() -> None:
@@ -87,9 +89,10 @@ def test_intermediates_of_another_order_count() -> None:
     (chain,) = chains_of(func)
     other = ContractionOrder(chain.root.result.name, (0, (1, 2)))
     n = 10**6
-    assert not orders_fit(func, (other,), (n,), (1, 10**7, 10**7))
-    assert orders_fit(func, (other,), (n,), (1, 1000, 10**7))
-    assert orders_fit(func, (), (n,), (1, 10**7, 10**7))
+    assert orders_widths(func, (other,), (n,), (1, 10**7, 10**7)) == MANY
+    assert orders_widths(func, (other,), (n,), (1, 1000, 10**7)) == NARROW
+    assert orders_widths(func, (), (n,), (1, 10**7, 10**7)) == NARROW
+    assert orders_widths(func, (other,), (BIG,), (1, 1, 1)).coordinates == 64
 
 
 def test_dense_functions_leave_nothing_open() -> None:
@@ -116,6 +119,20 @@ def test_a_large_extent_needs_64_bits() -> None:
     assert f.cache_info().traces == 1
     assert f.cache_info().compiles == 2
     assert "index width of results: 32 bits" in f.explain()
+
+
+def test_only_positions_are_wide_where_many_may_be_stored() -> None:
+    """So many entries of one row times so many columns do not fit, what comes out does."""
+    m, n = 2**15, 2**17
+    at = np.sort(np.random.default_rng(5).choice(n, m, replace=False))
+    A = sp.csr_array((np.ones(m), at, [0] * 6 + [m] * (m - 5)), (m, n))
+    B = sp.csr_array((np.arange(1.0, n + 1), np.arange(n) // 3, np.arange(n + 1)), (n, n))
+    f = sparse_jit(lambda A, B: A @ B)
+    result = f(A, B)
+    assert (result.indptr.dtype, result.indices.dtype) == (np.int32, np.int32)
+    assert result.has_canonical_format
+    assert abs(result - A @ B).max() == 0
+    assert "64 bits for positions and 32 for coordinates, then the least that fits" in f.explain()
 
 
 def test_widths_asked_for_are_kept() -> None:

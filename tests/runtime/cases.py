@@ -15,6 +15,7 @@ from sparsejit.backends.cusparse import library_codes
 from sparsejit.ir.device_code import KernelCode
 from sparsejit.ir.device_statements import LibraryOp
 from sparsejit.ir.loops import LoopFunc, Memref
+from sparsejit.ir.types import IndexWidths
 from sparsejit.passes.outline_kernels import outline_kernels
 from sparsejit.pipeline import StageOptions
 from sparsejit.runtime.plan import LaunchPlan, Strategy
@@ -95,7 +96,7 @@ def prepare(case: Case, seed: int = 0) -> Prepared:
     ]
     options = StageOptions(
         library_kernels=ALL_KERNELS if case.is_library else frozenset(),
-        index_width=32,
+        index_widths=IndexWidths(32, 32),
         full_batches=frozenset(full),
     )
     pipeline = replace(program.pipeline, stage_options=options)

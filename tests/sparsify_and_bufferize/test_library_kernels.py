@@ -14,6 +14,7 @@ from sparsejit.ir.facts import FactKind
 from sparsejit.ir.loop_printing import print_loops
 from sparsejit.ir.loop_walk import all_statements
 from sparsejit.ir.loops import LoopFunc
+from sparsejit.ir.types import IndexWidths
 from sparsejit.ir.verify_loops import verify_loops
 from sparsejit.sparsify_and_bufferize import StageOptions, sparsify_and_bufferize
 from sparsejit.tensors import Operand as Stored
@@ -38,7 +39,9 @@ def loops_of(case: Case, kernels: frozenset[str] = ALL) -> LoopFunc:
         for param, value in zip(func.params, operands, strict=True)
         if isinstance(value, Operand) and has_full_batches(value)
     }
-    options = StageOptions(index_width=32, library_kernels=kernels, full_batches=frozenset(full))
+    options = StageOptions(
+        index_widths=IndexWidths(32, 32), library_kernels=kernels, full_batches=frozenset(full)
+    )
     made = sparsify_and_bufferize(func, options)
     verify_loops(made)
     return made

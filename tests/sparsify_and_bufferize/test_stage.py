@@ -13,7 +13,7 @@ from sparsejit.ir.loops import Alloc, LoopFunc
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Arg, Binary, Const
 from sparsejit.ir.tensor import TensorFunc
-from sparsejit.ir.types import DType
+from sparsejit.ir.types import DType, IndexWidths
 from sparsejit.sparsify_and_bufferize import StageOptions, sparsify_and_bufferize
 from tests.sparsify_and_bufferize.programs import SUM, contraction, elementwise
 
@@ -61,12 +61,19 @@ def test_initialized_buffers() -> None:
     assert fills == [Const(0.0, F64)]
 
 
-@pytest.mark.parametrize(("width", "dtype"), [(32, DType.INT32), (64, DType.INT64)])
-def test_automatic_index_width(width: int, dtype: DType) -> None:
-    options = StageOptions(index_width=32 if width == 32 else 64)
+@pytest.mark.parametrize(
+    ("widths", "dtypes"),
+    [
+        (IndexWidths(32, 32), (DType.INT32, DType.INT32)),
+        (IndexWidths(64, 32), (DType.INT64, DType.INT32)),
+        (IndexWidths(64, 64), (DType.INT64, DType.INT64)),
+    ],
+)
+def test_automatic_index_widths(widths: IndexWidths, dtypes: tuple[DType, DType]) -> None:
+    options = StageOptions(index_widths=widths)
     (result,) = sparsify_and_bufferize(elementwise(SUM, CSR, CSR, CSR), options).results
     positions, coordinates, _ = result.buffers  # type: ignore[union-attr]
-    assert (positions.dtype, coordinates.dtype) == (dtype, dtype)
+    assert (positions.dtype, coordinates.dtype) == dtypes
 
 
 def test_a_failure_fails_the_whole() -> None:
