@@ -181,8 +181,10 @@ def _pattern_operand(kernel: Kernel) -> int:
 
 
 def _needed(kernel: Kernel, number: int | None) -> int:
-    """Check that the result stores nothing where an input does not."""
+    """Check that the result stores nothing where an input does not, and only what is computed."""
     assert number is not None
+    if kernel.guard is not None:
+        raise UnsupportedError("sampling would lose the entries whose sum has no terms")
     if kernel.outcome(kernel.start().without(frozenset({number}))) is not None:
         raise UnsupportedError("the result stores more than the operand that would sample it")
     return number

@@ -45,13 +45,13 @@ class Walks:
     def searched(self, lattice: IterationLattice, state: State) -> frozenset[int]:
         """Return operands to be searched rather than walked from their beginning each time around.
 
-        Others, which are walked from where the loops around are, say at which coordinates.
+        Others, which are walked from where the loops around are, say at which coordinates, whether
+        or not something is to do where a searched one is absent.
         """
         begin = frozenset(k for k in lattice.iterators if state.cursors[k].level == 0)
         follow = lattice.iterators - begin
         points = [point.iterators for point in lattice.points]
-        needed = all(begin <= present and present & follow for present in points)
-        if not self.around or not begin or not needed:
+        if not self.around or not begin or not all(present & follow for present in points):
             return frozenset()
         for operand in sorted(begin):
             level = self.kernel.iterator(operand, 0)
@@ -70,6 +70,7 @@ class Walks:
         self._refuse_every_diagonal(loop, lattice, state)
         if not self.visits_grids:
             self._refuse_restart(lattice, state)
+            self._refuse_pairs(loop, lattice, state)
             self._refuse_grid(loop, lattice, state)
 
     def _refuse_every_diagonal(self, loop: int, lattice: IterationLattice, state: State) -> None:
@@ -99,6 +100,27 @@ class Walks:
                 name = self.kernel.op.inputs[operand].name
                 raise GridError(
                     f"{name} would be walked from its beginning for each coordinate around",
+                    hint=f"convert {name} to a format in the order of the other operands",
+                )
+
+    def _refuse_pairs(self, loop: int, lattice: IterationLattice, state: State) -> None:
+        """Refuse to search an operand at all pairs of what is walked here and around.
+
+        It stores the few pairs that matter, and could say which they are in another order.
+        """
+        around = {outer for outer, walked in self.around if walked}
+        begins = all(state.cursors[operand].level == 0 for operand in lattice.iterators)
+        if not around or not begins or not lattice.iterators or lattice.is_full:
+            return
+        for operand in sorted(state.cursors.keys() - lattice.iterators):
+            access = self.kernel.space.inputs[operand]
+            dims = set[int]().union(*(dims_of(level.expr) for level in access.levels))
+            if not access.may_be_absent or loop not in dims or not around & dims:
+                continue
+            if self.kernel.outcome(state.without(frozenset({operand}))) is None:
+                name = self.kernel.op.inputs[operand].name
+                raise GridError(
+                    f"{name} would be searched at every pair of coordinates of two other operands",
                     hint=f"convert {name} to a format in the order of the other operands",
                 )
 
