@@ -106,21 +106,29 @@ class Walks:
     def _refuse_pairs(self, loop: int, lattice: IterationLattice, state: State) -> None:
         """Refuse to search an operand at all pairs of what is walked here and around.
 
-        It stores the few pairs that matter, and could say which they are in another order.
+        It stores the few pairs that matter, and could say which they are in another order. It is no
+        loss where an operand is walked here from where the loops around are.
         """
-        around = {outer for outer, walked in self.around if walked}
-        begins = all(state.cursors[operand].level == 0 for operand in lattice.iterators)
-        if not around or not begins or not lattice.iterators or lattice.is_full:
+        kernel = self.kernel
+        around = {outer for outer, _ in self.around if kernel.space.loops[outer].block is None}
+        open_ = {k: at for k, at in state.cursors.items() if not kernel.is_resolved(k, at)}
+        follows = any(
+            cursor.level > 0 and kernel.level_expr(operand, cursor.level) == Dim(loop)
+            for operand, cursor in open_.items()
+            if operand in lattice.iterators
+            or not kernel.iterator(operand, cursor.level).is_iterable
+        )
+        if not around or follows or kernel.space.loops[loop].block is not None:
             return
-        for operand in sorted(state.cursors.keys() - lattice.iterators):
-            access = self.kernel.space.inputs[operand]
+        for operand in sorted(open_.keys() - lattice.iterators):
+            access = kernel.space.inputs[operand]
             dims = set[int]().union(*(dims_of(level.expr) for level in access.levels))
             if not access.may_be_absent or loop not in dims or not around & dims:
                 continue
-            if self.kernel.outcome(state.without(frozenset({operand}))) is None:
-                name = self.kernel.op.inputs[operand].name
+            if kernel.outcome(state.without(frozenset({operand}))) is None:
+                name = kernel.op.inputs[operand].name
                 raise GridError(
-                    f"{name} would be searched at every pair of coordinates of two other operands",
+                    f"{name} would be searched at every pair of coordinates of two others",
                     hint=f"convert {name} to a format in the order of the other operands",
                 )
 
