@@ -18,7 +18,7 @@ from sparsejit.api._checks import IntegerRange, integer_ranges
 from sparsejit.api._contractions import Contractions
 from sparsejit.api._extents import ExtentRule
 from sparsejit.api._options import JitOptions
-from sparsejit.api._widths import index_width, leaves_width_open, orders_fit
+from sparsejit.api._widths import index_width, leaves_width_open, long_extents, orders_fit
 from sparsejit.backends import Backend, Kernel, Recalling
 from sparsejit.backends.disk_cache import digest
 from sparsejit.debug import dump_observer, dumped_levels
@@ -41,13 +41,15 @@ __all__ = ["Compiled", "Program", "Variant", "make_program"]
 class Variant:
     """Which kernel of a program a call takes, by its numbers.
 
-    ``width`` is that of the results' indices, ``contractions`` are the orders of products. On a
+    ``width`` is that of the results' indices, ``contractions`` are the orders of products,
+    ``long_extents`` the symbols whose values dwarf what is stored. On a
     device kernels depend on how long the ``rows`` are by each array, and on which parameters have
     ``full_batches``.
     """
 
     width: int
     contractions: tuple[ContractionOrder, ...] = ()
+    long_extents: frozenset[int] = frozenset()
     rows: tuple[RowLengths | None, ...] = ()
     full_batches: frozenset[str] = frozenset()
 
@@ -109,9 +111,10 @@ class Program:
             # Another order forms other intermediates.
             if orders and width == 32 and not orders_fit(self.func, orders, numbers, stored):
                 width = 64
+        long = long_extents(numbers, operands)
         if self.pipeline.outline is None:
-            return Variant(width, orders)
-        return Variant(width, orders, *self._stored(operands, check))
+            return Variant(width, orders, long)
+        return Variant(width, orders, long, *self._stored(operands, check))
 
     def _stored(
         self, operands: Sequence[Operand], check: Check
@@ -133,6 +136,7 @@ class Program:
     def _pipeline_of(self, variant: Variant) -> Pipeline:
         pipeline = self.pipeline.with_index_width(variant.width)
         pipeline = pipeline.with_contractions(variant.contractions)
+        pipeline = pipeline.with_long_extents(variant.long_extents)
         return pipeline.with_stored(variant.rows, variant.full_batches)
 
     def compile(self, variant: Variant, backend: Backend, options: JitOptions) -> Compiled:
