@@ -116,6 +116,10 @@ class Pipeline:
         """Return the pipeline that computes chains of products in these orders."""
         return replace(self, stage_options=replace(self.stage_options, contractions=orders))
 
+    def with_long_extents(self, symbols: frozenset[int]) -> Pipeline:
+        """Return the pipeline for calls in which these symbols dwarf what the operands store."""
+        return replace(self, stage_options=replace(self.stage_options, long_extents=symbols))
+
     def with_stored(self, rows: tuple[RowLengths | None, ...], full: frozenset[str]) -> Pipeline:
         """Return the pipeline for what is known of stored operands.
 

@@ -18,7 +18,7 @@ from sparsejit.api._checks import IntegerRange, integer_ranges
 from sparsejit.api._contractions import Contractions
 from sparsejit.api._extents import ExtentRule
 from sparsejit.api._options import JitOptions
-from sparsejit.api._widths import index_widths, leaves_width_open, orders_widths
+from sparsejit.api._widths import index_widths, leaves_width_open, long_extents, orders_widths
 from sparsejit.backends import Backend, Kernel, Recalling
 from sparsejit.backends.disk_cache import digest
 from sparsejit.debug import dump_observer, dumped_levels
@@ -42,13 +42,15 @@ __all__ = ["Compiled", "Program", "Variant", "make_program"]
 class Variant:
     """Which kernel of a program a call takes, by its numbers.
 
-    ``widths`` are those of the results' indices, ``contractions`` are the orders of products. On a
+    ``widths`` are those of the results' indices, ``contractions`` are the orders of products,
+    ``long_extents`` the symbols whose values dwarf what is stored. On a
     device kernels depend on how long the ``rows`` are by each array, and on which parameters have
     ``full_batches``.
     """
 
     widths: IndexWidths
     contractions: tuple[ContractionOrder, ...] = ()
+    long_extents: frozenset[int] = frozenset()
     rows: tuple[RowLengths | None, ...] = ()
     full_batches: frozenset[str] = frozenset()
 
@@ -109,9 +111,10 @@ class Program:
             widths = index_widths(self.func, numbers, stored)
             if orders:  # another order forms other intermediates
                 widths = widths.or_wider(orders_widths(self.func, orders, numbers, stored))
+        long = long_extents(numbers, operands)
         if self.pipeline.outline is None:
-            return Variant(widths, orders)
-        return Variant(widths.same, orders, *self._stored(operands, check))
+            return Variant(widths, orders, long)
+        return Variant(widths.same, orders, long, *self._stored(operands, check))
 
     def _stored(
         self, operands: Sequence[Operand], check: Check
@@ -133,6 +136,7 @@ class Program:
     def _pipeline_of(self, variant: Variant) -> Pipeline:
         pipeline = self.pipeline.with_index_widths(variant.widths)
         pipeline = pipeline.with_contractions(variant.contractions)
+        pipeline = pipeline.with_long_extents(variant.long_extents)
         return pipeline.with_stored(variant.rows, variant.full_batches)
 
     def compile(self, variant: Variant, backend: Backend, options: JitOptions) -> Compiled:

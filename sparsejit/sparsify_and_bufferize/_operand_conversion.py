@@ -17,6 +17,7 @@ from sparsejit.ir.tensor import Generic, Value
 from sparsejit.ir.types import IteratorType, TensorType
 from sparsejit.sparsify_and_bufferize._iteration_graph import LoopOrder
 from sparsejit.sparsify_and_bufferize._level_space import LevelSpace
+from sparsejit.sparsify_and_bufferize._options import StageOptions
 
 __all__ = ["Conversion", "conversions_for"]
 
@@ -30,14 +31,14 @@ class Conversion:
 
 
 def conversions_for(
-    op: Generic, space: LevelSpace, order: LoopOrder
+    op: Generic, space: LevelSpace, order: LoopOrder, options: StageOptions
 ) -> tuple[tuple[Conversion, ...], Generic]:
     """Return the conversions of the located operands of ``order``, and ``op`` over the results."""
     made: list[Conversion] = []
     inputs = list(op.inputs)
     for number in sorted(order.located):
         source = op.inputs[number]
-        target = _format_in_order(source.type, space, number, order)
+        target = _format_in_order(source.type, space, number, order, options)
         result = Value(
             f"{source.name}_as_{op.result.name}_{number}", replace(source.type, format=target)
         )
@@ -61,9 +62,12 @@ def copy_op(result: Value, source: Value) -> Generic:
 
 
 def _format_in_order(
-    tensor: TensorType, space: LevelSpace, number: int, order: LoopOrder
+    tensor: TensorType, space: LevelSpace, number: int, order: LoopOrder, options: StageOptions
 ) -> Format:
-    """Return a format whose levels come in the order of the loops, without padding."""
+    """Return a format whose levels come in the order of the loops, without padding.
+
+    Its first level is dense where the operand's is, unless the extent dwarfs what is stored.
+    """
     place = {loop: depth for depth, loop in enumerate(order.loops)}
     indices = space.inputs[number].indices
 
@@ -73,7 +77,7 @@ def _format_in_order(
     dims = sorted(range(tensor.rank), key=lambda dim: (depth(dim), dim))
     starts_full = tensor.format.levels[0].type.is_full and tensor.rank > 1
     kinds = [LevelKind.COMPRESSED] * tensor.rank
-    if starts_full:
+    if starts_full and not options.is_long(tensor.shape[dims[0]]):
         kinds[0] = LevelKind.DENSE
     levels = tuple(Level(Dim(dim), LevelType(kind)) for dim, kind in zip(dims, kinds, strict=True))
     return Format.of(tensor.rank, levels, tensor.format.pos_width, tensor.format.crd_width)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from sparsejit._dataclasses import dataclass
+from sparsejit.affine import AffineExpr, dims_of
 from sparsejit.ir.contraction_order import ContractionOrder
 from sparsejit.ir.types import IndexWidths
 
@@ -23,7 +24,8 @@ class StageOptions:
     ``index_widths`` are those of positions and coordinates whose format names none.
     ``library_kernels`` names the kernels that may be matched (values of ``LibraryOp``).
     ``full_batches`` names the parameters with a batch level each batch of which stores as many
-    entries as it has room for: libraries take no others.
+    entries as it has room for: libraries take no others. ``long_extents`` are the symbols whose
+    values dwarf what the operands store: no array of such an extent is made on the way.
     ``contractions`` gives the orders of chains of products, ``()`` leaves all as written, None
     chooses for typical sizes. ``fuse_generics`` groups generics under common loops (on a host: not
     where ``library_kernels`` names some that only devices have). ``placing``: entries that come
@@ -45,7 +47,12 @@ class StageOptions:
     index_widths: IndexWidths = IndexWidths()
     library_kernels: frozenset[str] = frozenset()
     full_batches: frozenset[str] = frozenset()
+    long_extents: frozenset[int] = frozenset()
     contractions: tuple[ContractionOrder, ...] | None = None
     fuse_generics: bool = True
     placing: Placing = "counted"
     part: int | None = None
+
+    def is_long(self, extent: AffineExpr) -> bool:
+        """Whether an extent dwarfs what the operands store."""
+        return bool(self.long_extents & dims_of(extent))

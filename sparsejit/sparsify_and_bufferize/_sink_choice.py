@@ -85,7 +85,7 @@ def _scattering(task: Task, order: LoopOrder, destination: SparseBuffer) -> list
     placed: list[MakeSink] = [lambda kernel: CountingSink(kernel, order, destination), scatter]
     if task.options.placing == "sorted":
         placed.reverse()
-    return [lambda kernel: WorkspaceSink(*_by_rows(kernel, order, destination)), *placed]
+    return [lambda kernel: WorkspaceSink(*_by_rows(kernel, task, order, destination)), *placed]
 
 
 def _scatters(kernel: Kernel, order: LoopOrder) -> bool:
@@ -93,9 +93,11 @@ def _scatters(kernel: Kernel, order: LoopOrder) -> bool:
 
 
 def _by_rows(
-    kernel: Kernel, order: LoopOrder, result: SparseBuffer
+    kernel: Kernel, task: Task, order: LoopOrder, result: SparseBuffer
 ) -> tuple[Kernel, SparseBuffer, BinaryOp]:
     """Check that only the last level of the result is scattered into, under each parent."""
+    if task.options.is_long(kernel.space.output.levels[-1].size):
+        raise UnsupportedError("a workspace of an extent that dwarfs what is stored")
     combine = _combination(kernel, order)
     loops_of_levels = appended_loops(kernel)
     rows = loops_of_levels[:-1]
@@ -181,8 +183,10 @@ def _pattern_operand(kernel: Kernel) -> int:
 
 
 def _needed(kernel: Kernel, number: int | None) -> int:
-    """Check that the result stores nothing where an input does not."""
+    """Check that the result stores nothing where an input does not, and only what is computed."""
     assert number is not None
+    if kernel.guard is not None:
+        raise UnsupportedError("sampling would lose the entries whose sum has no terms")
     if kernel.outcome(kernel.start().without(frozenset({number}))) is not None:
         raise UnsupportedError("the result stores more than the operand that would sample it")
     return number

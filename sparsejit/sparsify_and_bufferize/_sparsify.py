@@ -146,7 +146,7 @@ def _lowered(task: Task, plan: Plan, namer: Names) -> Sparsified:
 
 def _converted(task: Task, plan: Plan, namer: Names) -> Sparsified:
     """Convert the operands that do not fit the order of ``plan``, then lower with it."""
-    conversions, op = conversions_for(task.op, plan.space, plan.order)
+    conversions, op = conversions_for(task.op, plan.space, plan.order, task.options)
     last = len(op.inputs) - 1
     moved = task.updates and any(conversion.number == last for conversion in conversions)
     if moved:  # the update happens in the converted copy of the destination

@@ -45,13 +45,13 @@ class Walks:
     def searched(self, lattice: IterationLattice, state: State) -> frozenset[int]:
         """Return operands to be searched rather than walked from their beginning each time around.
 
-        Others, which are walked from where the loops around are, say at which coordinates.
+        Others, which are walked from where the loops around are, say at which coordinates, whether
+        or not something is to do where a searched one is absent.
         """
         begin = frozenset(k for k in lattice.iterators if state.cursors[k].level == 0)
         follow = lattice.iterators - begin
         points = [point.iterators for point in lattice.points]
-        needed = all(begin <= present and present & follow for present in points)
-        if not self.around or not begin or not needed:
+        if not self.around or not begin or not all(present & follow for present in points):
             return frozenset()
         for operand in sorted(begin):
             level = self.kernel.iterator(operand, 0)
@@ -70,6 +70,7 @@ class Walks:
         self._refuse_every_diagonal(loop, lattice, state)
         if not self.visits_grids:
             self._refuse_restart(lattice, state)
+            self._refuse_pairs(loop, lattice, state)
             self._refuse_grid(loop, lattice, state)
 
     def _refuse_every_diagonal(self, loop: int, lattice: IterationLattice, state: State) -> None:
@@ -99,6 +100,35 @@ class Walks:
                 name = self.kernel.op.inputs[operand].name
                 raise GridError(
                     f"{name} would be walked from its beginning for each coordinate around",
+                    hint=f"convert {name} to a format in the order of the other operands",
+                )
+
+    def _refuse_pairs(self, loop: int, lattice: IterationLattice, state: State) -> None:
+        """Refuse to search an operand at all pairs of what is walked here and around.
+
+        It stores the few pairs that matter, and could say which they are in another order. It is no
+        loss where an operand is walked here from where the loops around are.
+        """
+        kernel = self.kernel
+        around = {outer for outer, _ in self.around if kernel.space.loops[outer].block is None}
+        open_ = {k: at for k, at in state.cursors.items() if not kernel.is_resolved(k, at)}
+        follows = any(
+            cursor.level > 0 and kernel.level_expr(operand, cursor.level) == Dim(loop)
+            for operand, cursor in open_.items()
+            if operand in lattice.iterators
+            or not kernel.iterator(operand, cursor.level).is_iterable
+        )
+        if not around or follows or kernel.space.loops[loop].block is not None:
+            return
+        for operand in sorted(open_.keys() - lattice.iterators):
+            access = kernel.space.inputs[operand]
+            dims = set[int]().union(*(dims_of(level.expr) for level in access.levels))
+            if not access.may_be_absent or loop not in dims or not around & dims:
+                continue
+            if kernel.outcome(state.without(frozenset({operand}))) is None:
+                name = kernel.op.inputs[operand].name
+                raise GridError(
+                    f"{name} would be searched at every pair of coordinates of two others",
                     hint=f"convert {name} to a format in the order of the other operands",
                 )
 

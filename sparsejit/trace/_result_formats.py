@@ -102,8 +102,9 @@ def _structure(facts: Computation) -> Format:
     first = formats[0] if formats else None
     if first is not None and all(fmt == first for fmt in formats) and _holds_any_pattern(first):
         return first
-    if first is not None and all(fmt is not None and _is_scipy(fmt) for fmt in formats):
-        return CSR
+    mixed = _mixed(formats)
+    if mixed is not None:
+        return mixed
     found = _by_levels(facts) if facts.sparse else Dense(len(facts.result))
     if found.is_dense:
         levels = [Level(Dim(facts.result.index(dim)), _DENSE) for dim in _order(facts)]
@@ -150,9 +151,7 @@ def _kept(facts: Computation, reduction: BinaryOp | None) -> Format | None:
         return None if slotted else first
     if reduction is not None:
         return _product_format(facts)
-    if first is not None and all(fmt is not None and _is_scipy(fmt) for fmt in formats):
-        return CSR
-    return None
+    return _mixed(formats)
 
 
 def _fills_pattern(facts: Computation, k: int, reduction: BinaryOp | None) -> bool:
@@ -187,7 +186,7 @@ def _product_format(facts: Computation) -> Format | None:
     if all(fmt == formats[0] for fmt in formats):
         slotted = any(level.type.kind in SLOTTED for level in formats[0].levels)
         return None if slotted else formats[0]
-    return CSR if all(map(_is_scipy, formats)) else None
+    return _mixed(formats)
 
 
 def _blocks(fmt: Format) -> tuple[int, int] | None:
@@ -217,11 +216,19 @@ def _block_product(
     return _transposed(BSR(columns, rows)) if by_columns else BSR(rows, columns)
 
 
-def _is_scipy(fmt: Format) -> bool:
-    """Whether a SciPy class holds the format, or its transpose.
+def _mixed(formats: Sequence[Format | None]) -> Format | None:
+    """Return the format of a mixture of matrices that SciPy has classes for, as a user expects.
 
-    A mixture of such matrices is CSR, as a user expects.
+    It is CSR. COO goes with what it is mixed with: CSC, or COO in another order.
     """
+    if any(fmt is None or not _is_scipy(fmt) for fmt in formats):
+        return None
+    others = {fmt for fmt in formats if fmt not in (COO(2), _transposed(COO(2)))}
+    return COO(2) if not others else CSC if others == {CSC} else CSR
+
+
+def _is_scipy(fmt: Format) -> bool:
+    """Whether a SciPy class holds the format, or its transpose."""
     if fmt.ndim != 2:
         return False
     named = (CSR, CSC, DIA, COO(2))
@@ -281,6 +288,7 @@ def _blocked(dim: int, chain: Sequence[int], left: Sequence[int]) -> bool:
 def _by_levels(facts: Computation) -> Format:
     order = _order(facts)
     full: dict[int, set[int]] = {}
+    dense = set[int]().union(*(_full_dims(facts.part.accesses[k]) for k in facts.sparse))
     for k in facts.sparse:
         access = facts.part.accesses[k]
         chain = [dim for dim in _dims_in_order(access) if dim in facts.result]
@@ -289,7 +297,7 @@ def _by_levels(facts: Computation) -> Format:
         if chain == inside:
             full[k] = whole
         else:  # it will be converted to the order of the loops: dense levels come first
-            full[k] = set(inside[: sum(dim in whole for dim in chain)])
+            full[k] = dense.intersection(inside[: sum(dim in whole for dim in chain)])
     kinds = []
     for dim in order:
         absent = [

@@ -31,6 +31,18 @@ CHUNKS = 4
 STRIDE = 211
 """Of the cases that are not run every time, how many there are for each that is."""
 COMMON = ("csr", "csc", "coo", "dcsr", "bsr", "dia")
+SAMPLED = [
+    Case("where_stored(A, A @ B)", formats, result)
+    for formats, result in (
+        (("csr", "coo"), "inferred"),  # an operand whose absence leaves something to do
+        (("csr", "column coo"), "coo"),
+        (("csc", "coo"), "dcsr"),
+        (("column coo", "loose"), "inferred"),  # one that would be searched at pairs of others
+        (("coo", "bsr"), "inferred"),
+        (("blocked dcsr", "anti-dia"), "coo"),
+    )
+]
+"""Ways in which a sum at stored entries went wrong once."""
 
 
 def cases() -> list[Case]:
@@ -39,7 +51,7 @@ def cases() -> list[Case]:
     if WHOLE:
         return every
     products = [Case("A @ B", (a, b)) for a in COMMON for b in COMMON]
-    return [*products, *every[::STRIDE]]
+    return [*products, *SAMPLED, *every[::STRIDE]]
 
 
 def is_dense(made: object) -> bool:

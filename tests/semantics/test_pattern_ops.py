@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import sparsejit as sj
 from sparsejit.errors import TraceError
+from tests.costs.cases import MATRICES
 from tests.semantics.masked import Masked, dense_of, masked, run, same, shapes, stored_of
 
 DTYPES = (np.float64, np.float32, np.int64, np.int16)
@@ -205,3 +206,25 @@ def test_wrong_regions_are_refused() -> None:
         run(lambda A: sj.reduce(lambda x, y: x - y, A), A)
     with pytest.raises(TraceError, match="is a plain Python function of scalars"):
         run(lambda A: sj.select(A, 3), A)
+
+
+@pytest.mark.parametrize("first", MATRICES)
+def test_where_stored_around_a_sum_keeps_entries_without_terms(first: str) -> None:
+    """Whatever the formats are, and so whichever way the sum is computed."""
+    rng = np.random.default_rng(1)
+    a, b = (np.where(rng.random((8, 8)) < 0.25, rng.integers(1, 9, (8, 8)), 0.0) for _ in range(2))
+    b[2] = 0
+    A = sj.asarray(a, format=MATRICES[first])
+    stored = slots_of(A)
+    kernel = sj.sparse_jit(lambda A, B: sj.where_stored(A, A @ B), target="interpreter")
+    for second in ("csr", "csc", "coo", "column coo", "dcsr", "bsr", "dia"):
+        got = sj.asarray(kernel(A, sj.asarray(b, format=MATRICES[second])))
+        assert (slots_of(got) == stored).all(), second
+        np.testing.assert_allclose(got.to_numpy(), np.where(stored, a @ b, 0), err_msg=second)
+
+
+def slots_of(tensor: sj.SparseTensor) -> np.ndarray[Any, Any]:
+    """Return which elements have a slot, zeros of blocks and diagonals included."""
+    ones = np.ones(tensor.values.shape)
+    made = (tensor.format, tensor.shape, tensor.positions, tensor.coordinates, ones)
+    return sj.SparseTensor(*made).to_numpy() != 0
