@@ -204,6 +204,13 @@ def _chosen(parser: argparse.ArgumentParser, asked: str, known: list[str]) -> li
     return names
 
 
+def _rounds(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError("there is at least one round")
+    return number
+
+
 def main() -> None:
     """Measure, and write the results after every cell."""
     parser = argparse.ArgumentParser(
@@ -213,7 +220,7 @@ def main() -> None:
     parser.add_argument("--kernels", default="", help="names with commas between (all)")
     parser.add_argument("--inputs", default="", help="names with commas between (all)")
     parser.add_argument("--peers", default=",".join(PEERS), help="(%(default)s)")
-    parser.add_argument("--rounds", type=int, default=0, help="(9, or 5 with --quick)")
+    parser.add_argument("--rounds", type=_rounds, default=None, help="(9, or 5 with --quick)")
     parser.add_argument("--out", default="results.json", help="file of results (%(default)s)")
     parser.add_argument("--first", default="", help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -224,6 +231,11 @@ def main() -> None:
     known = list(cells(quick=asked.quick))
     kernels = _chosen(parser, asked.kernels, [cell.kernel for cell in known])
     inputs = _chosen(parser, asked.inputs, [cell.data for cell in known])
+    known = [cell for cell in known if cell.kernel in kernels and cell.data in inputs]
+    if not known:
+        parser.error("none of these kernels is measured on one of these inputs")
+    if not Path(asked.out).absolute().parent.is_dir():
+        parser.error(f"the folder of {asked.out} does not exist")
     peers, missing = load_peers(_chosen(parser, asked.peers, list(PEERS)))
     for name, reason in missing.items():
         print(f"without {name}: {reason}")
@@ -234,8 +246,6 @@ def main() -> None:
     rounds = asked.rounds or (5 if asked.quick else 9)
     slow = 0.05 if asked.quick else 0.5
     for cell in known:
-        if cell.kernel not in kernels or cell.data not in inputs:
-            continue
         try:
             found = measure(cell, peers, rounds, slow)
         except FileNotFoundError as problem:

@@ -23,6 +23,8 @@ def ratio_table(results: dict[str, Any], names: list[str]) -> list[str]:
     for cell in results["cells"]:
         peers = cell["peers"]
         right = {name: p["median"] for name, p in peers.items() if p.get("right")}
+        if not right:
+            continue
         best = min(right, key=lambda name: right[name])
         columns = [_ratio(peers.get(name, {}), right[best]) for name in names]
         head = [cell["kernel"], cell["data"], cell["dtype"], best, f"{1e3 * right[best]:.3g}"]
@@ -134,6 +136,8 @@ def main() -> None:
         results = json.loads(asked.results.read_text())
     except (OSError, ValueError) as problem:
         parser.error(f"{asked.results} holds no results: {problem}")
+    if not isinstance(results, dict) or not results.get("cells"):
+        parser.error(f"{asked.results} holds no results: nothing was measured")
     names = list(dict.fromkeys(name for cell in results["cells"] for name in cell["peers"]))
     loads = [cell["load"] for cell in results["cells"]]
     print(f"{results['started']}, {results['threads']} threads, load {min(loads):.1f} to "

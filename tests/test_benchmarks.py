@@ -50,11 +50,25 @@ def test_an_unknown_kernel_or_peer() -> None:
         assert f"error: '{name}' is none of " in done.stderr
 
 
+def test_arguments_that_measure_nothing(tmp_path: Path) -> None:
+    for arguments, text in (
+        (("--rounds", "0"), "invalid _rounds value: '0'"),
+        (("--kernels", "ttm", "--inputs", "banded"), "none of these kernels is measured on"),
+        (("--out", str(tmp_path / "missing" / "x.json")), "x.json does not exist"),
+    ):
+        done = run("benchmarks.run", *arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert text in done.stderr
+        assert "Traceback" not in done.stderr
+
+
 def test_tables(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     done = run("benchmarks.table", str(path))
     assert done.returncode == 2
     assert "holds no results" in done.stderr
+    path.write_text('{"cells": []}', encoding="utf-8")
+    assert "nothing was measured" in run("benchmarks.table", str(path)).stderr
     peers = {
         "sparsejit": {"median": 0.002, "least": 0.001, "spread": 0.1, "right": True, "peak_mb": 3},
         "scipy": {"median": 0.003, "least": 0.003, "spread": 0.5, "right": True, "peak_mb": 5},

@@ -55,6 +55,24 @@ def test_each_example_runs_and_agrees(name: str) -> None:
     assert all("agree" in line for line in done.stdout.splitlines()[:4])
 
 
+def test_the_quickstart_tells_a_little_and_all_of_it_when_asked() -> None:
+    short, whole = (
+        subprocess.run(
+            [sys.executable, "-W", "error", str(EXAMPLES / "quickstart.py"), *options],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONPATH": str(EXAMPLES.parent)},
+        ).stdout
+        for options in ([], ["--explain"])
+    )
+    assert len(short.splitlines()) < 20
+    assert "it is never formed" in short
+    assert "func @" not in short
+    assert "func @sddmm(%S" in whole
+    assert "parallel for i" in whole
+
+
 # Sizes at which interpreted loops take about a second; each job checks its own numbers.
 JOBS = {
     "j1_gcn_layer.py": 30,

@@ -42,7 +42,8 @@ def contraction_variant(
 
     Another order of two-operand operations is taken where it costs less; splitting an operation of
     several operands, or joining some, where it costs at most half, so that what gains nothing
-    asymptotically (a sampled product, an MTTKRP) stays one operation.
+    asymptotically (a sampled product, an MTTKRP) stays one operation; nor is what all operands
+    joined would do for half of what is written done in parts that save little more.
     """
     numbers = (estimates or Estimates.typical(func)).bucketed
     chains = chains_of(func)
@@ -83,10 +84,13 @@ def _best_order(costs: Costs) -> Tree:
     if found is None:
         return written
     cost, tree = found
-    as_written = costs.of_tree(written)
-    same = len(list(subtrees(tree))) == len(list(subtrees(written)))
-    enough = 0.99 * as_written if same else 0.5 * as_written
-    return tree if cost < enough else written
+    kept, price = written, costs.of_tree(written)
+    joined = tuple(range(len(chain.leaves)))
+    if len(joined) <= _MOST_OPERANDS and costs.of_tree(joined) < 0.5 * price:
+        kept, price = joined, costs.of_tree(joined)
+    same = len(list(subtrees(tree))) == len(list(subtrees(kept)))
+    enough = 0.99 * price if same else 0.5 * price
+    return tree if cost < enough else kept
 
 
 def _cheapest(costs: Costs) -> tuple[float, Tree] | None:

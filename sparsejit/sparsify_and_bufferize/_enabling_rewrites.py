@@ -4,8 +4,9 @@ In order: chains of products in the order that was chosen (``_contraction_order`
 producers fused into their consumers (``_elementwise_fusion``); what is sampled by a sparse operand
 is computed at its stored entries only (``_sampled_product``); filling a fresh sparse tensor with
 its own fill value is the fresh tensor; operations over very many sparse operands are computed in
-parts (``_wide_operations``). They are the first step of the stage because none of them
-may run after copy insertion.
+parts (``_wide_operations``); intermediates keep the index widths of what has their pattern
+(``_pattern_widths``). They are the first step of the stage because none of them may run after copy
+insertion.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from sparsejit.ir.walk import all_ops, definitions, map_ops, replace_values
 from sparsejit.sparsify_and_bufferize._contraction_order import reorder_contractions
 from sparsejit.sparsify_and_bufferize._elementwise_fusion import fuse_elementwise, kept_apart
 from sparsejit.sparsify_and_bufferize._options import StageOptions
+from sparsejit.sparsify_and_bufferize._pattern_widths import keep_pattern_widths
 from sparsejit.sparsify_and_bufferize._rewriting import Rewritten, fresh_names
 from sparsejit.sparsify_and_bufferize._sampled_product import fuse_sampled_product
 from sparsejit.sparsify_and_bufferize._wide_operations import split_wide_operations
@@ -43,7 +45,7 @@ def rewrite_before_analysis(
         if made is None:
             facts.extend(kept_apart(func, options))
             func, split = split_wide_operations(func, fresh)
-            return func, (*facts, *split)
+            return keep_pattern_widths(func, options), (*facts, *split)
         func, told = made
         facts.extend(told)
 

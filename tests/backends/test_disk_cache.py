@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import subprocess
@@ -137,8 +138,56 @@ def test_the_directory_is_the_users_unless_the_environment_names_one(
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
     assert cache_directory() == Path("/somewhere/sparsejit")
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.setenv("HOME", "/home/user")
+    assert cache_directory() == Path("/home/user/.cache/sparsejit")
     monkeypatch.setenv("SPARSEJIT_CACHE_DIR", "/elsewhere")
     assert cache_directory() == Path("/elsewhere")
+    monkeypatch.setenv("SPARSEJIT_CACHE_DIR", "~/elsewhere")
+    assert cache_directory() == Path("/home/user/elsewhere")
+
+
+def test_nothing_is_written_for_a_user_without_a_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SPARSEJIT_CACHE_DIR")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    # What it returns for a user whom the system does not know.
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    monkeypatch.chdir(tmp_path)
+    assert cache_directory() is None
+    assert _run_once() == _run_once() == CacheCounts(0, 1)
+    assert not list(tmp_path.rglob("*"))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
+def test_an_entry_is_as_readable_as_other_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARSEJIT_CACHE_DIR", str(tmp_path / "cache"))
+    before = os.umask(0o027)
+    try:
+        write_entry("a", digest("text"), b"one")
+    finally:
+        os.umask(before)
+    (entry,) = (path for path in tmp_path.rglob("*") if path.is_file())
+    assert (entry.stat().st_mode & 0o777, entry.parent.stat().st_mode & 0o777) == (0o640, 0o750)
+
+
+def test_a_full_disk_only_costs_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("SPARSEJIT_CACHE_DIR", str(tmp_path))
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with caplog.at_level(logging.WARNING, "sparsejit"):
+        assert _run_once() == CacheCounts(0, 1)
+    assert "No space left" in caplog.text
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 def test_numba_is_not_imported_before_the_first_kernel() -> None:

@@ -62,6 +62,8 @@ def _run_once(*, cache: bool = True, reassociate: bool = True, step: int = 1) ->
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    # The pool of threads is an object as well, written where it is first loaded.
+    _engine.thread_pool()
     monkeypatch.setenv("SPARSEJIT_CACHE_DIR", str(tmp_path))
     return tmp_path
 

@@ -187,6 +187,23 @@ def test_attention_keeps_rows_only() -> None:
     assert "one nest over i with " in low.text("copies")
 
 
+@pytest.mark.parametrize("width", [np.int32, np.int64])
+def test_wide_indices_do_not_keep_nests_apart(width: Any) -> None:
+    """SciPy gives 64-bit indices to what is made from 64-bit coordinates; results have 32."""
+    fn, others = PROGRAMS["attention"]
+    csr = matrix("csr").operand.to_scipy()
+    A = sp.csr_array((csr.data, csr.indices.astype(width), csr.indptr.astype(width)), csr.shape)
+    f = sj.sparse_jit(fn)
+    np.testing.assert_allclose(f(A, *others), sj.sparse_jit(fn)(csr, *others))
+    assert "one nest over i of %4 with %4, %6, %7, %9, %11, %12, %14, %16, %17" in f.explain()
+    lines = f.lower(A, *others).text("loops").splitlines()
+    assert sum(line.startswith("  alloc ") for line in lines) == 1
+    sampled = sj.sparse_jit(lambda A, Q: sj.softmax(A * (Q @ Q.T), axis=1))
+    made = sampled(A, others[0])
+    assert made.indices.dtype == np.int32
+    np.testing.assert_allclose(made.toarray(), sampled(csr, others[0]).toarray())
+
+
 def test_reductions_of_one_operand_share_its_entries() -> None:
     low = lowered(sum_and_max)
     assert low.text("loops").count("A_pos1[") == 2, "one loop over the entries"
