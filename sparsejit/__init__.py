@@ -60,6 +60,7 @@ try:
 finally:
     if _is_collecting:
         _gc.enable()
+        _gc.collect(1)  # at the next object it would begin anyway, and again in the first call
 
 __all__ = [
     "BSR",

@@ -10,6 +10,9 @@ around them.
 from __future__ import annotations
 
 import dataclasses
+import functools
+import operator
+import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +51,7 @@ def _made(given: Any, frozen: bool, eq: bool, slots: bool, weakref_slot: bool) -
     for name in _METHODS:
         is_wanted = eq or name not in ("__eq__", "__hash__")
         if is_wanted and own.get(name) is None:
-            setattr(made, name, _first_call(made, name, frozen))
+            setattr(made, name, _Unmade(made, name))
     if not frozen:
         if eq:
             made.__hash__ = own.get("__hash__")
@@ -59,24 +62,27 @@ def _made(given: Any, frozen: bool, eq: bool, slots: bool, weakref_slot: bool) -
     return made
 
 
-def _first_call(cls: Any, name: str, frozen: bool) -> Callable[..., Any]:
-    """Return a method that puts the real one into its place when it is called."""
+class _Unmade:
+    """A method that puts the real one into its place when it is first looked up."""
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        real = _real(cls, name, frozen)
-        setattr(cls, name, real)
-        return real(self, *args, **kwargs)
+    __slots__ = ("_cls", "_name")
 
-    method.__name__, method.__qualname__ = name, f"{cls.__qualname__}.{name}"
-    return method
+    def __init__(self, cls: Any, name: str) -> None:
+        self._cls, self._name = cls, name
+
+    def __get__(self, obj: Any, owner: Any = None) -> Any:
+        real: Any = _real(self._cls, self._name)
+        real.__qualname__ = f"{self._cls.__qualname__}.{self._name}"
+        setattr(self._cls, self._name, real)
+        return real.__get__(obj, owner)
 
 
-def _real(cls: Any, name: str, frozen: bool) -> Callable[..., Any]:
-    """Return a method, compiled for the fields of a class."""
+def _real(cls: Any, name: str) -> Callable[..., Any]:
+    """Return a method for the fields of a class."""
     parts = dataclasses.fields(cls)
     match name:
         case "__init__":
-            return _init(cls, parts, frozen)
+            return _init(cls, parts)
         case "__repr__":
             shown = [part.name for part in parts if part.repr]
             return lambda self: (
@@ -84,52 +90,79 @@ def _real(cls: Any, name: str, frozen: bool) -> Callable[..., Any]:
                 f"({', '.join([f'{name}={getattr(self, name)!r}' for name in shown])})"
             )
         case "__eq__":
-            compared = [part.name for part in parts if part.compare]
-            one, other = (_items(owner, compared) for owner in ("self", "other"))
-            same = f"{one} == {other} if other.__class__ is self.__class__ else NotImplemented"
-            return _compiled("self, other", [f"return {same}"], name, {})
+            return _eq(_items([part.name for part in parts if part.compare]))
         case _:
             hashed = [p.name for p in parts if (p.compare if p.hash is None else p.hash)]
-            return _compiled("self", [f"return hash({_items('self', hashed)})"], name, {})
+            items = _items(hashed)
+            return lambda self: hash(items(self))
 
 
-def _init(cls: Any, parts: tuple[dataclasses.Field[Any], ...], frozen: bool) -> Callable[..., Any]:
+def _items(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """Return what makes a tuple of some fields of an object."""
+    match names:
+        case []:
+            return lambda _: ()
+        case [only]:
+            return lambda item: (getattr(item, only),)
+        case _:
+            return operator.attrgetter(*names)
+
+
+def _eq(items: Callable[[Any], tuple[Any, ...]]) -> Callable[[Any, Any], Any]:
+    def is_equal(self: Any, other: Any) -> Any:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return items(self) == items(other)
+
+    return is_equal
+
+
+def _init(cls: Any, parts: tuple[dataclasses.Field[Any], ...]) -> Callable[..., Any]:
+    """Return ``__init__``: compiled once for all classes whose fields differ in name only."""
+    is_frozen = cls.__setattr__ is _refuse_to_set
     names: dict[str, Any] = {"_set": object.__setattr__, "_missing": dataclasses.MISSING}
-    taken, lines = ["self"], []
-    for part in parts:
-        value, has_default = part.name, part.default is not dataclasses.MISSING
-        if has_default:
-            names[f"_default_{part.name}"] = part.default
+    taken, lines, defaults = ["self"], [], []
+    for number, part in enumerate(parts):
+        value = place = f"_{number}"
         if part.default_factory is not dataclasses.MISSING:
-            names[f"_factory_{part.name}"] = part.default_factory
-            made = f"_factory_{part.name}()"
-            value = f"{made} if {part.name} is _missing else {part.name}" if part.init else made
-            default = "=_missing"
-        else:
-            default = f"=_default_{part.name}" if has_default else ""
-            value = part.name if part.init else f"_default_{part.name}"
-            if not (part.init or has_default):
-                continue  # set by ``__post_init__``, or later
+            names[f"_made{number}"] = part.default_factory
+            value = f"_made{number}() if {place} is _missing else {place}"
         if part.init:
-            taken.append(f"{part.name}{default}")
-        stored = f"_set(self, {part.name!r}, {value})" if frozen else f"self.{part.name} = {value}"
-        lines.append(stored)
+            taken.append(place)
+            if value != place:
+                defaults.append(dataclasses.MISSING)
+            elif part.default is not dataclasses.MISSING:
+                defaults.append(part.default)
+        elif value != place:
+            value = f"_made{number}()"
+        elif part.default is not dataclasses.MISSING:
+            names[f"_default{number}"] = part.default
+            value = f"_default{number}"
+        else:
+            continue  # set by ``__post_init__``, or later
+        lines.append(f"_set(self, {place!r}, {value})" if is_frozen else f"self.{place} = {value}")
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")
-    return _compiled(", ".join(taken), lines or ["pass"], "__init__", names)
+    code = _renamed(_compiled(", ".join(taken), "; ".join(lines) or "pass"), parts)
+    return types.FunctionType(code, names, "__init__", tuple(defaults))
 
 
-def _items(owner: str, names: list[str]) -> str:
-    return f"({''.join([f'{owner}.{name}, ' for name in names])})"
+@functools.cache
+def _compiled(parameters: str, body: str) -> types.CodeType:
+    names: dict[str, Any] = {}
+    exec(f"def __init__({parameters}): {body}", names)
+    code: types.CodeType = names["__init__"].__code__
+    return code
 
 
-def _compiled(
-    parameters: str, lines: list[str], name: str, names: dict[str, Any]
-) -> Callable[..., Any]:
-    body = "".join([f"    {line}\n" for line in lines])
-    exec(f"def {name}({parameters}):\n{body}", names)
-    made: Callable[..., Any] = names[name]
-    return made
+def _renamed(code: types.CodeType, parts: tuple[dataclasses.Field[Any], ...]) -> types.CodeType:
+    """Return code with the names of fields where it has their numbers."""
+    known: dict[Any, Any] = {f"_{number}": part.name for number, part in enumerate(parts)}
+    return code.replace(
+        co_varnames=tuple([known.get(name, name) for name in code.co_varnames]),
+        co_names=tuple([known.get(name, name) for name in code.co_names]),
+        co_consts=tuple([known.get(value, value) for value in code.co_consts]),
+    )
 
 
 def _refuse_to_set(self: Any, name: str, value: Any) -> None:
