@@ -58,7 +58,8 @@ def _wider(op: Generic, kinds: dict[str, TensorType], options: StageOptions) -> 
     (k,) = sparse
     source = kinds.get(op.inputs[k].name, op.inputs[k].type).format
     # What the call needs at least is sure to fit, whatever the operation stores.
-    is_enough = min(source.pos_width, source.crd_width) >= options.index_width
+    least = options.index_widths
+    is_enough = source.pos_width >= least.positions and source.crd_width >= least.coordinates
     alike = _open(source) == kind.format and op.indexing_maps[k] == op.indexing_maps[-1]
     return replace(kind, format=source) if alike and is_enough else None
 
