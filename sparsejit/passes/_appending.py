@@ -218,7 +218,9 @@ def _appends_in_place(found: Appending) -> bool:
             match at:
                 case Var() if at == length and at in found.counts:
                     pass
-                case Binary(BinaryOp.ADD, Binary(BinaryOp.MUL, _, size) as first, Var() as step) if (
+                case Binary(
+                    BinaryOp.ADD, Binary(BinaryOp.MUL, _, size) as first, Var() as step
+                ) if (
                     first == length and steps.get(step) == (_ZERO, size) and _is_known(size, inside)
                 ):
                     reserved.add(memref.name)
