@@ -13,6 +13,7 @@ from typing import Any
 from sparsejit._dataclasses import dataclass
 from sparsejit.api._route import MISSED, Route
 from sparsejit.backends.straight import Asked, Condition, Entry, Told
+from sparsejit.tensors import LOOKS
 
 __all__ = ["StraightRoute"]
 
@@ -40,8 +41,9 @@ class StraightRoute:
         if not all(type(c.namespace) is dict for c in conditions if isinstance(c, Entry)):
             return None  # it may do anything when it is asked
         asked = Asked(
-            route.operands, conditions, route.written, direct.made, told, MISSED, route.is_plain
-        )
+            route.operands, conditions, route.written, direct.made, told, LOOKS, MISSED,
+            route.is_plain,
+        )  # fmt: skip
         call = direct.straight(asked) if fixed == route.constants else None
         return None if call is None else StraightRoute(call, route, route.is_plain, fixed)
 

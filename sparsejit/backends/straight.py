@@ -30,7 +30,7 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Sparse:
-    """A sparse object of which a look (``tensors.LOOKS``) with this mark holds."""
+    """A sparse object of which there is a look with this mark, and it holds."""
 
     mark: int
     num_buffers: int
@@ -103,7 +103,10 @@ class Asked:
     ``apart`` are pairs of numbers of buffers that may share no memory, counted over all operands;
     ``made`` are extents and dtypes of the arrays made for results. It returns ``missed`` where
     anything is not as it was; the status where the kernel failed; else the arrays of the results,
-    those that are made here first: in a tuple, or with ``is_single`` the one by itself.
+    those that are made here first: in a tuple, or with ``is_single`` the one by itself. ``looks``
+    are what sparse objects were when they were last looked at, by identity: a weak reference,
+    64-bit words, buffers. The words are the mark, the number of attributes, and of each the addresses of
+    its name and of what the object's dictionary held, None where it was missing.
     """
 
     operands: tuple[Operand, ...]
@@ -111,5 +114,6 @@ class Asked:
     apart: tuple[tuple[int, int], ...]
     made: tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
     told: Told
+    looks: Mapping[int, tuple[Any, ...]]
     missed: object
     is_single: bool

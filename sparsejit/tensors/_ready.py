@@ -146,9 +146,8 @@ def _mark(operand: Operand) -> int:
 LOOKS: dict[int, tuple[weakref.ref[Any], bytes, tuple[Any, ...], Ready]] = {}
 """What straight calls take of checked objects, by identity; whether it holds they find out.
 
-Each look has a weak reference to the object, 64-bit words (the mark, the number of attributes, and
-of each the addresses of its name and of what it held, None where it was missing), the buffers, and
-the ``Ready`` that it is of. An object is looked at when it is taken for the second time.
+Each look is as these calls want it (``backends.straight``), and has the ``Ready`` that it is of. An
+object is looked at when it is taken for the second time.
 """
 
 

@@ -261,6 +261,6 @@ def test_a_kernel_that_fails() -> None:
     two = sp.csr_array((np.ones(2), np.array([0, 1]), np.array([0, 2, 2, 2])), (3, 3))
     f = settled(lambda A: A * 1.0, one, output=sj.ELL(1))
     for _ in range(4):
-        with pytest.raises(ValueError, match=r"room|more|slot|ELL|padded"):
+        with pytest.raises(ValueError, match=r"padded"):
             f(two)
         assert f(one).nse == 2

@@ -48,7 +48,6 @@ from sparsejit.backends.llvm._guarded_call_text import TEXT
 from sparsejit.backends.llvm._interface import OBJECT_HEAD
 from sparsejit.debug import logger
 from sparsejit.errors import BackendError
-from sparsejit.tensors import LOOKS
 
 __all__ = ["guarded_call", "is_supported", "makes_arrays", "takes_operands"]
 
@@ -87,7 +86,6 @@ def guarded_call(
         "function": address,
         "array_type": id(np.ndarray),
         "missed": id(MISS),
-        "looks": id(LOOKS),
         "none": id(None),
     }
     sections = {
@@ -102,6 +100,7 @@ def guarded_call(
             "tallies": len(told.lasts),
             "answer": Answer.ARRAY if asked.is_single else Answer.TUPLE,
             "missed": id(asked.missed),
+            "looks": id(asked.looks),
             "clock_number": time.CLOCK_MONOTONIC,
         }
         lasts = chain(*((id(last), place) for last, place in told.lasts))

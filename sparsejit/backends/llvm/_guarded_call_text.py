@@ -12,7 +12,7 @@ A descriptor has its kind, its length, a place in the block, and what its kind n
   compare, extents and strides;
 - 1, an array that the caller has just made, 2, a number whose double is taken, 3, sixteen bytes,
   4, the array that receives what the entry writes: arguments that are not compared;
-- 5, a sparse object: its mark. It is found in the table of looks (``tensors/_ready``), and its
+- 5, a sparse object: its mark. It is found among the looks (``backends/straight``), and its
   buffers follow as descriptors of kind 6, else like kind 0;
 - 7, a number of one type, whose double is taken: the type;
 - 8, a result that NumPy makes: dtype, rank, extents.
