@@ -9,7 +9,6 @@ the tokens of their arguments.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import field
 from itertools import count
@@ -17,6 +16,7 @@ from time import perf_counter
 from typing import Any
 
 from sparsejit._dataclasses import dataclass
+from sparsejit._locks import OpenLock
 from sparsejit.api._flatten import is_operand
 from sparsejit.api._guards import Guards, guards_of
 from sparsejit.api._route import MISSED, LastCall, Route, sign
@@ -80,7 +80,7 @@ class Tally:
         # Atomic, and the cheapest way to count.
         self.one_more: Callable[[], int] = whole.one_more if whole else self._numbers.__next__
         self._looks = 0
-        self._lock = threading.Lock()
+        self._lock = OpenLock()
         self.last: tuple[LastCall, float] | Failure | None = None
 
     @property

@@ -74,8 +74,8 @@ def _without_unused(body: Sequence[Stmt], counts: Sequence[Var]) -> tuple[Stmt, 
                 return ()
             case For(_, _, _, ()) | If(_, (), ()):
                 return ()
-            case For(_, lower, upper, (Assign(var, value),), reductions=()) if (
-                value == plus(var, int_(1))
+            case For(_, lower, upper, (Assign(var, value),), reductions=()) if value == plus(
+                var, int_(1)
             ):
                 steps = upper if lower == int_(0) else binary(BinaryOp.SUB, upper, lower)
                 return (Assign(var, plus(var, binary(BinaryOp.MAX, steps, int_(0)))),)

@@ -14,13 +14,13 @@ import ctypes
 import functools
 import struct
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from sparsejit._dataclasses import dataclass
+from sparsejit._locks import OpenLock
 from sparsejit.backends.llvm._guarded_call_text import (
     BYTES_HEAD,
     FLAGS,
@@ -185,7 +185,7 @@ class _Code:
         return made
 
 
-_lock = threading.Lock()
+_lock = OpenLock()
 
 
 def _code(cache: bool) -> _Code | None:
