@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import functools
 import sys
-import threading
 import time
 from collections.abc import Callable, Hashable, Mapping
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 from sparsejit._dataclasses import dataclass
+from sparsejit._locks import OpenLock
 from sparsejit.api._bound_method import BoundMethod
 from sparsejit.api._call import (
     Call,
@@ -92,7 +92,7 @@ class CompiledFunction:
         self._device_pipeline = pipeline_of(options, for_device=True)
         self._is_method = False
         self._programs: dict[Hashable, list[Program]] = {}
-        self._lock = threading.RLock()
+        self._lock = OpenLock()
         self._traces = self._compiles = 0
         self._tally = Tally()
         self._routes = self.routes(self._tally)

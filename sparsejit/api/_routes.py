@@ -9,7 +9,6 @@ the tokens of their arguments.
 from __future__ import annotations
 
 import os
-import threading
 from array import array
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import field
@@ -18,6 +17,7 @@ from time import perf_counter
 from typing import Any
 
 from sparsejit._dataclasses import dataclass
+from sparsejit._locks import OpenLock
 from sparsejit.api._flatten import is_operand
 from sparsejit.api._guards import Guards, guards_of
 from sparsejit.api._route import MISSED, LastCall, Route, sign
@@ -93,7 +93,7 @@ class Tally:
         # Atomic, and the cheapest way to count.
         self.one_more: Callable[[], int] = whole.one_more if whole else self._numbers.__next__
         self._looks = 0
-        self._lock = threading.Lock()
+        self._lock = OpenLock()
         # Machine code writes to these: the last call, how many it counted, nanoseconds of the last.
         self._last: list[LastCall | Failure | None] = [None]
         self._words = array("q", [0, 0])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import platform
-import threading
 from collections.abc import Callable, Sequence
 from importlib import import_module, metadata
 from pathlib import Path
@@ -16,6 +15,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from sparsejit._dataclasses import dataclass
+from sparsejit._locks import COMPILING
 from sparsejit.backends import support
 from sparsejit.backends._arguments import Signature, signature_of
 from sparsejit.backends._unsigned_indices import with_unsigned_indices
@@ -33,8 +33,6 @@ __all__ = ["CacheCounts", "NumbaBackend", "NumbaKernel", "jitted_support", "supp
 
 _OWNDATA = 0x4
 """The only bit of ``ndarray.flags`` that is no part of Numba's type of an array."""
-
-_COMPILING = threading.RLock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +83,7 @@ class NumbaKernel:
         from numba import typeof
 
         try:
-            with _COMPILING:
+            with COMPILING:
                 self._dispatcher.compile(tuple(map(typeof, arguments)))
         except Exception as error:  # Numba raises its own errors and Python's: it refused the text
             raise BackendError(

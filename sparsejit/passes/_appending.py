@@ -208,27 +208,27 @@ def _appends_in_place(found: Appending) -> bool:
     inside = list(all_statements(found.loop.body))
     caught = {id(inner) for known in found.catch_ups for inner in known.stmt.body}
     steps = {stmt.var: (stmt.lower, stmt.upper) for stmt in inside if isinstance(stmt, For)}
-    reserved: set[str] = set()
-    written: list[str] = []
+    blocks: set[str] = set()
+    written: set[str] = set()
     for stmt in inside:
         for memref, at in _places(stmt) if id(stmt) not in caught else ():
             if memref.name not in found.arrays:
                 continue
             _, length = found.arrays[memref.name]
             match at:
-                case Var() if at == length and at in found.counts:
+                case _ if at == length and at in found.counts:
                     pass
-                case Binary(
-                    BinaryOp.ADD, Binary(BinaryOp.MUL, _, size) as first, Var() as step
-                ) if (
-                    first == length and steps.get(step) == (_ZERO, size) and _is_known(size, inside)
+                case Binary(BinaryOp.ADD, Binary(BinaryOp.MUL, _, size), Var() as step) if (
+                    at.lhs == length and steps.get(step) == (_ZERO, size)
                 ):
-                    reserved.add(memref.name)
+                    blocks.add(memref.name)
+                    if not _is_known(size, inside):
+                        return False
                 case _ if isinstance(stmt, Store) and is_at_least(at, length):
-                    written.append(memref.name)
+                    written.add(memref.name)  # the block is made before, and not left
                 case _:
                     return False
-    return reserved.issuperset(written)
+    return written <= blocks
 
 
 def _catches_up_with_counts(found: Appending) -> bool:

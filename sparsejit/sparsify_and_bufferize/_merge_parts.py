@@ -133,7 +133,7 @@ class _Cuts:
         ]
         lower, upper = self._bounds
         opened = (
-            loops.Let(share, ix.multiply(_floordiv(self._total, self.parts), at)),
+            loops.Let(share, _floordiv(ix.multiply(self._total, at), self.parts)),
             loops.Let(slack, _floordiv(self._total, ix.multiply(self.parts, ix.index(_SLACK)))),
             loops.Let(least, lower, mutable=True),
             loops.Let(most, upper, mutable=True),

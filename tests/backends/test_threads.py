@@ -211,6 +211,37 @@ def test_a_forked_process_makes_its_own_workers() -> None:
     assert code == "0"
 
 
+def test_a_process_is_forked_while_others_compile() -> None:
+    """Locks of threads that are no more, ours and LLVM's, keep no child waiting."""
+    program = MANY + (
+        "import faulthandler, time\n"
+        "def fresh(number):\n"
+        "    return sj.sparse_jit(lambda A, x: A @ x * number, cache=False)\n"
+        "latest = [fresh(0.5)]\n"
+        "def forever(first):\n"
+        "    number = first\n"
+        "    while True:\n"
+        "        number += 2.0\n"
+        "        latest[0] = fresh(number)\n"
+        "        latest[0](A, x)\n"
+        "for first in (1.0, 2.0):\n"
+        "    threading.Thread(target=forever, args=(first,), daemon=True).start()\n"
+        "codes = []\n"
+        "for _ in range(4):\n"
+        "    time.sleep(0.1)\n"
+        "    child = os.fork()\n"
+        "    if child == 0:\n"
+        "        faulthandler.dump_traceback_later(40, exit=True)\n"
+        "        check(); latest[0](A, x)\n"
+        "        assert (fresh(3.5)(A, x) == 7 * x).all()\n"
+        "        os._exit(0)\n"
+        "    codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "print(codes)\n"
+        "sys.stdout.flush(); os._exit(0)\n"
+    )
+    assert run(program) == "[0, 0, 0, 0]"
+
+
 def test_a_process_ends_while_threads_sleep_and_while_they_work() -> None:
     endless = (
         "def forever():\n"
@@ -280,6 +311,9 @@ def test_explain_tells_what_is_parallel_and_why_not(monkeypatch: pytest.MonkeyPa
     product = sj.sparse_jit(lambda A, x: A @ x)
     assert "in parallel, cut by stored entries (A_pos1)" in product.explain(A, x)
     assert "a copy of b0 for each thread" in product.explain(A.tocsc(), x)
+    total = sj.sparse_jit(lambda A: A + A * 2.0)
+    nested = sj.asarray(np.eye(3)[:, None] * np.ones((3, 4, 1)), format=sj.CSF(3))
+    assert "in parallel, cut by stored entries (A_pos2)" in total.explain(nested)
     monkeypatch.setenv("SPARSEJIT_NUM_THREADS", "1")
     assert "one: SPARSEJIT_NUM_THREADS is 1" in product.explain(A, x)
     monkeypatch.delenv("SPARSEJIT_NUM_THREADS")

@@ -12,7 +12,6 @@ import functools
 import importlib.util
 import os
 import platform
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from operator import attrgetter
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from sparsejit._dataclasses import dataclass
+from sparsejit._locks import COMPILING
 from sparsejit.backends.disk_cache import digest, read_entry, write_entry
 from sparsejit.backends.llvm._blas import BLAS_SYMBOLS
 from sparsejit.backends.llvm._blas_symbols import blas_addresses
@@ -41,20 +41,6 @@ _PROCESSOR_LINES = (
     "CPU part",
     "Features",
 )
-
-
-class _Lock:
-    """One thread at a time uses LLVM; in a forked process nobody holds the lock."""
-
-    lock = threading.RLock()
-
-
-def _forget_holder() -> None:
-    _Lock.lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_holder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +138,7 @@ def load_module(
     that it may call beside those of the C library, by symbol. Raises ``BackendError`` where LLVM
     refuses the text or it has an unknown symbol.
     """
-    with _Lock.lock:
+    with COMPILING:
         known = frozenset(called) | {COUNT, RUN}
         content, was_cached = _object(emit, described, known, cache=cache)
         return _loaded(content, entry, called, was_cached=was_cached)
@@ -206,7 +192,7 @@ class _Pools:
 
 def thread_pool() -> Pool:
     """Return the pool of threads of this process, loaded when first asked for."""
-    with _Lock.lock:
+    with COMPILING:
         if _Pools.pool is None:
             _Pools.pool = _loaded_pool()
         return _Pools.pool

@@ -15,7 +15,6 @@ import ctypes
 import functools
 import struct
 import sys
-import threading
 import time
 import types
 import weakref
@@ -25,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsejit._locks import OpenLock
 from sparsejit.backends.base import MISS
 from sparsejit.backends.llvm._guarded_call_parts import (
     Buffer,
@@ -177,7 +177,7 @@ class _Code:
         return made
 
 
-_lock = threading.Lock()
+_lock = OpenLock()
 
 
 def _code(cache: bool) -> _Code | None:

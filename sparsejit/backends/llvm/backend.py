@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from sparsejit._dataclasses import dataclass
+from sparsejit._locks import COMPILING, OpenLock
 from sparsejit.backends.base import Kernel, KernelSource
 from sparsejit.backends.disk_cache import digest
 from sparsejit.backends.llvm._arrays import Layout
@@ -190,7 +190,7 @@ class LlvmKernel:
         self._unpack = struct.Struct(f"={self._results.room}q").unpack_from
         self._room = packed.size
         self._size = packed.size + 8 * self._results.room
-        self._lock = threading.Lock()
+        self._lock = OpenLock()
         self._by_layout: dict[tuple[Layout, ...], tuple[Entry, Any]] = {}
         self._entries: dict[tuple[int, ...], Entry] = {}
 
@@ -230,7 +230,8 @@ class LlvmKernel:
 
         described = (self.interface.described, "".join(layout.value for layout in layouts))
         # The code that is called lives as long as the code that calls it.
-        called = {symbol_of(function): c_function(function) for function in self.functions}
+        with COMPILING:
+            called = {symbol_of(function): c_function(function) for function in self.functions}
         loaded = load_module(emit, described, _ENTRY, called, cache=self._cache)
         return _SIGNATURE(loaded.address), loaded
 

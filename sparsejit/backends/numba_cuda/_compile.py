@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import math
 import re
-import threading
 from importlib import import_module, metadata
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsejit._locks import COMPILING
 from sparsejit.backends import support
 from sparsejit.backends.disk_cache import digest, read_entry, write_entry
 from sparsejit.backends.numba_cuda import device
@@ -30,7 +30,6 @@ from sparsejit.ir.types import DType
 __all__ = ["Usage", "compiled_cubin", "ptx_of", "usage_of"]
 
 _KIND = "cubin"
-_COMPILING = threading.RLock()
 _TOOLS = ("numba-cuda", "numba", "llvmlite", "numpy", "cuda-core")
 _WHEELS = ("nvidia-nvvm", "nvidia-nvjitlink", "nvidia-cuda-nvcc-cu12", "nvidia-nvjitlink-cu12")
 
@@ -77,7 +76,7 @@ def _compute_capability(arch: str) -> tuple[int, int]:
 
 def ptx_of(text: str, entry: str, words: tuple[Memref | Var, ...], arch: str) -> str:
     """Return the PTX of a kernel, in which it has the name ``entry``."""
-    with _COMPILING:
+    with COMPILING:
         cuda = _numba_cuda()
         from numba import types
 
