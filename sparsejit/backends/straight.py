@@ -105,8 +105,8 @@ class Asked:
     anything is not as it was; the status where the kernel failed; else the arrays of the results,
     those that are made here first: in a tuple, or with ``is_single`` the one by itself. ``looks``
     are what sparse objects were when they were last looked at, by identity: a weak reference,
-    64-bit words, buffers. The words are the mark, the number of attributes, and of each the addresses of
-    its name and of what the object's dictionary held, None where it was missing.
+    64-bit words, buffers. The words are the mark, the number of attributes, and of each the
+    addresses of its name and of what the object's dictionary held, None where it was missing.
     """
 
     operands: tuple[Operand, ...]
