@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sparsejit.backends.llvm._bitmap_rows import note_rows_in_bitmaps
+from sparsejit.backends.llvm._late_fills import fill_late
 from sparsejit.backends.llvm._lookup_tables import look_up_in_tables
 from sparsejit.backends.llvm._merge_loops import merge_loops
 from sparsejit.backends.llvm._options import CodeOptions
@@ -27,6 +28,7 @@ _LOWERINGS: tuple[tuple[str, Callable[[LoopFunc], LoopFunc]], ...] = (
     ("merges", merge_loops),
     ("bitmaps", note_rows_in_bitmaps),
     ("tables", look_up_in_tables),
+    ("fills", fill_late),
     ("threads", copy_in_parallel),
 )
 
