@@ -15,6 +15,7 @@ import pytest
 import scipy.sparse as sp
 
 import sparsejit as sj
+from sparsejit.backends.llvm import _pool
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the pool is for Linux")
 
@@ -317,5 +318,7 @@ def test_explain_tells_what_is_parallel_and_why_not(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("SPARSEJIT_NUM_THREADS", "1")
     assert "one: SPARSEJIT_NUM_THREADS is 1" in product.explain(A, x)
     monkeypatch.delenv("SPARSEJIT_NUM_THREADS")
+    monkeypatch.setattr(_pool, "cpu_quota", lambda: 1)
+    assert "one: a control group allows one core's time" in product.explain(A, x)
     monkeypatch.setattr(sys, "platform", "plan9")
     assert "one: the pool of threads is for Linux" in product.explain(A, x)

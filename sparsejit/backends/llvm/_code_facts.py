@@ -5,6 +5,7 @@ In: the loops of a function. Out: facts; each is about a loop by its variable, o
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -91,7 +92,9 @@ def _threads(func: LoopFunc, options: CodeOptions) -> tuple[Fact, ...]:
         why = "left out" if has_threads() else "the pool of threads is for Linux"
         return (Fact(FactKind.THREADS, func.name, f"one: {why}"),)
     if limit == 1:
-        return (Fact(FactKind.THREADS, func.name, "one: SPARSEJIT_NUM_THREADS is 1"),)
+        asked = os.environ.get("SPARSEJIT_NUM_THREADS")
+        why = "SPARSEJIT_NUM_THREADS is 1" if asked else "a control group allows one core's time"
+        return (Fact(FactKind.THREADS, func.name, f"one: {why}"),)
     found = parallel_loops(func, ())
     facts = [
         Fact(FactKind.THREADS, stmt.var.name, _how(stmt))

@@ -14,6 +14,7 @@ from dataclasses import field
 from typing import Any
 
 from sparsejit._dataclasses import dataclass
+from sparsejit.backends.llvm._cpu_quota import cpu_quota
 
 __all__ = ["COUNT", "LEAST_WORK", "RUN", "Pool", "has_threads", "thread_limit"]
 
@@ -28,11 +29,12 @@ def has_threads() -> bool:
 
 
 def thread_limit() -> int:
-    """Return the most threads to use: ``SPARSEJIT_NUM_THREADS``, or as many as there may be."""
+    """Return the most threads to use: ``SPARSEJIT_NUM_THREADS``, or as many as may be busy."""
     from sparsejit.backends.llvm._pool_text import MOST_THREADS
 
     asked = os.environ.get("SPARSEJIT_NUM_THREADS", "")
-    return min(int(asked), MOST_THREADS) if asked.isdecimal() and int(asked) else MOST_THREADS
+    wanted = int(asked) if asked.isdecimal() and int(asked) else cpu_quota()
+    return min(wanted or MOST_THREADS, MOST_THREADS)
 
 
 @dataclass(frozen=True, slots=True)
