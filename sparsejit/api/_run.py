@@ -18,7 +18,7 @@ import numpy as np
 from sparsejit._dataclasses import dataclass
 from sparsejit.affine import evaluate
 from sparsejit.api._aliases import check_assignable, copies_needed
-from sparsejit.api._memory import TOO_LARGE, out_of_memory
+from sparsejit.api._memory import TOO_LARGE, may_be_too_large, out_of_memory, refuse_too_large
 from sparsejit.api._program import Compiled, Program
 from sparsejit.backends import OnDevice
 from sparsejit.ir.fold import numpy_dtype
@@ -38,6 +38,8 @@ def run_compiled(
     names: Sequence[str],
 ) -> Any:
     """Run and return the results in the user's structure; ``objects`` are the caller's own."""
+    if may_be_too_large(numbers):
+        refuse_too_large(program.func, compiled.loops, numbers)
     try:
         flat = _kernel_results(program, compiled, numbers, operands, names)
         return ResultRecipe.of(program, compiled, numbers, operands).results(flat, objects)

@@ -41,6 +41,10 @@ def op(fmt: Format | None, *shape: int, fill: float = 0) -> Operand:
 
 M, N = (4, 4), (4, 4)
 csr, csc, coo, bsr = (op(fmt, 4, 4) for fmt in (CSR, CSC, COO(2), BSR(2, 2)))
+BLOCK_COLUMNS = Format("(i, j) -> (j floordiv 2 : dense, i floordiv 2 : compressed, "
+                       "i mod 2 : dense, j mod 2 : dense)")  # fmt: skip
+blocks = op(Format("(i, j) -> (i floordiv 2 : compressed, j floordiv 2 : compressed, "
+                   "i mod 2 : dense, j mod 2 : dense)"), 4, 4)  # fmt: skip
 dia, ell, nv24, dcsr = (op(fmt, 4, 4) for fmt in (DIA, ELL(4), NV24, DCSR))
 dense = RNG.standard_normal((4, 4))
 vector = RNG.standard_normal(4)
@@ -72,11 +76,15 @@ CASES: list[tuple[str, Callable[..., Any], tuple[Any, ...], Format]] = [
     ("bsr + bsr", lambda a, b: a + b, (bsr, bsr), BSR(2, 2)),
     ("csr + csc", lambda a, b: a + b, (csr, csc), CSR),
     ("csr * coo", lambda a, b: a * b, (csr, coo), CSR),
+    ("coo * csc", lambda a, b: a * b, (coo, csc), CSC),
+    ("coo + coo.T", lambda a, b: a + b.T, (coo, coo), COO(2)),
     ("ell + ell", lambda a, b: a + b, (ell, ell), CSR),
     ("csr @ csr", lambda a, b: a @ b, (csr, csr), CSR),
     ("csc @ csc", lambda a, b: a @ b, (csc, csc), CSC),
     ("csr @ csc", lambda a, b: a @ b, (csr, csc), CSR),
     ("coo @ coo", lambda a, b: a @ b, (coo, coo), COO(2)),
+    ("coo @ coo.T", lambda a, b: a @ b.T, (coo, coo), COO(2)),
+    ("blocks of either order", lambda a, b: a + b, (blocks, op(BLOCK_COLUMNS, 4, 4)), DCSR),
     ("csr.T @ csr", lambda a, b: a.T @ b, (csr, csr), CSR),
     ("csc.T @ csr", lambda a, b: a.T @ b, (csc, csr), CSR),
     ("dcsr @ dcsr", lambda a, b: a @ b, (dcsr, dcsr), DCSR),
