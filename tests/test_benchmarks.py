@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-COMMANDS = ("run", "table", "cpu", "gpu", "conversions", "growth")
+COMMANDS = ("run", "table", "cpu", "gpu", "conversions", "growth", "lowerings")
 
 
 def run(*arguments: str) -> "subprocess.CompletedProcess[str]":

@@ -6,6 +6,7 @@ the kernels of its libraries.
 
 from __future__ import annotations
 
+from sparsejit.api._left_out import NESTS, left_out
 from sparsejit.api._options import JitOptions
 from sparsejit.ir.device_statements import LibraryOp
 from sparsejit.pipeline import Pipeline, StageOptions, default_pipeline
@@ -34,6 +35,7 @@ def pipeline_of(options: JitOptions, for_device: bool = False) -> Pipeline:
         stage_options=StageOptions(
             contractions=None if options.reassociate else (),
             library_kernels=libraries,
+            fuse_generics=NESTS not in left_out(),
         ),
         for_device=for_device,
     )

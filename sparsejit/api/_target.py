@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from sparsejit._dataclasses import dataclass
 from sparsejit.api._estimates import Estimate
+from sparsejit.api._left_out import NESTS, left_out
 from sparsejit.api._options import JitOptions, wanted_target
 from sparsejit.backends import BACKENDS, Backend
 from sparsejit.backends.llvm import LlvmBackend
@@ -104,7 +105,7 @@ def backend_of(target: Target, options: JitOptions) -> Backend:
             return BACKENDS["interpreter"]
         case "cpu":
             if target.engine == "LLVM":
-                return LlvmBackend(reassociate=options.reassociate)
+                return LlvmBackend(options.reassociate, left_out() - {NESTS})
             from sparsejit.backends.numba_cpu import NumbaBackend
 
             return NumbaBackend(reassociate=options.reassociate)

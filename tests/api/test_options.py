@@ -211,3 +211,29 @@ def test_parallelization_tells_storage_from_extents() -> None:
     assert parallel("none") == 0
     assert parallel("dense-any-loop") <= everything
     assert parallel("dense-any-loop") == parallel("dense-outer-loop")
+
+
+def test_lowerings_are_left_out_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    A = sp.random_array((40, 30), density=0.2, format="csr", rng=np.random.default_rng(1))
+    Q, K = np.ones((40, 16)), np.ones((30, 16))
+
+    def attention(A: Any, Q: Any, K: Any) -> Any:
+        return sj.softmax(A * (Q @ K.T), axis=1) @ K
+
+    monkeypatch.delenv("SPARSEJIT_WITHOUT", raising=False)
+    whole = sj.sparse_jit(attention, target="cpu")
+    expected = whole(A, Q, K)
+    told = whole.explain()
+    assert "stay in vector registers" in told
+    assert "one nest over i" in told
+    assert "left out" not in told
+    monkeypatch.setenv("SPARSEJIT_WITHOUT", "tiles, nests")
+    part = sj.sparse_jit(attention, target="cpu")
+    np.testing.assert_allclose(part(A, Q, K), expected)
+    told = part.explain()
+    assert "stay in vector registers" not in told
+    assert "one nest over i" not in told
+    assert "code: left out: tiles" in told
+    monkeypatch.setenv("SPARSEJIT_WITHOUT", "tile")
+    with pytest.raises(ValueError, match=r"SPARSEJIT_WITHOUT must name some of .* not 'tile'"):
+        sj.sparse_jit(attention)

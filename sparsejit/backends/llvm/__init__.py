@@ -6,6 +6,7 @@ text), ``_types``, ``_functions``, ``_arithmetic``, ``_arrays``, ``_expressions`
 ``backend``.
 """
 
+from sparsejit.backends.llvm._options import LOWERINGS as LOWERINGS
 from sparsejit.backends.llvm.backend import LlvmBackend as LlvmBackend
 
-__all__ = ["LlvmBackend"]
+__all__ = ["LOWERINGS", "LlvmBackend"]

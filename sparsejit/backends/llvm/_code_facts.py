@@ -30,7 +30,11 @@ __all__ = ["code_facts"]
 def code_facts(func: LoopFunc, options: CodeOptions) -> tuple[Fact, ...]:
     """Return the facts about the code of a function."""
     lowered = lower(func, options)
-    return (*_changed(func, options), *_printed(lowered, options), *_threads(lowered, options))
+    without = ", ".join(sorted(options.without))
+    facts = [Fact(FactKind.CODE, func.name, f"left out: {without}")] if without else []
+    facts += _changed(func, options)
+    facts += _printed(lowered, options)
+    return (*facts, *_threads(lowered, options))
 
 
 def _changed(func: LoopFunc, options: CodeOptions) -> Iterator[Fact]:

@@ -18,6 +18,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sparsejit._dataclasses import dataclass
 from sparsejit._locks import COMPILING
 from sparsejit.backends.disk_cache import digest, read_entry, write_entry
@@ -68,9 +70,10 @@ class Loaded:
 def environment() -> tuple[str, ...]:
     """Return what objects depend on beside the loop function and the options.
 
-    That is also what a loop function depends on beside what it is lowered from.
+    That is also what a loop function depends on beside what it is lowered from. Code reads the
+    fields of Python's and NumPy's objects.
     """
-    return platform.python_version(), _processor(), _llvm(), _generator()
+    return platform.python_version(), np.__version__, _processor(), _llvm(), _generator()
 
 
 def _processor() -> str:
