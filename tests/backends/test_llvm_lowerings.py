@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import sparsejit as sj
 from sparsejit.backends import BACKENDS, Kernel
 from sparsejit.backends.llvm import LlvmBackend
-from sparsejit.backends.llvm._lowerings import lower
+from sparsejit.backends.llvm._lowerings import LOOP_LOWERINGS, lower
 from sparsejit.backends.llvm._options import LOWERINGS, CodeOptions
 from sparsejit.ir.loop_printing import print_loops
 from sparsejit.ir.loops import (
@@ -76,6 +76,10 @@ def every_way(func: LoopFunc, *arguments: Any) -> list[Any]:
             np.testing.assert_array_equal(one, other)
     assert wanted is not None
     return wanted
+
+
+def test_each_can_be_left_out_by_its_name() -> None:
+    assert set(LOOP_LOWERINGS) < set(LOWERINGS)
 
 
 def loops_of(name: str) -> LoopFunc:
