@@ -3,7 +3,8 @@
 In order: chains of products in the order that was chosen (``_contraction_order``); elementwise
 producers fused into their consumers (``_elementwise_fusion``); what is sampled by a sparse operand
 is computed at its stored entries only (``_sampled_product``); filling a fresh sparse tensor with
-its own fill value is the fresh tensor; operations over very many sparse operands are computed in
+its own fill value is the fresh tensor; parts of sparse operands that could only be searched are
+copied (``_sliced_operands``); operations over very many sparse operands are computed in
 parts (``_wide_operations``); intermediates keep the index widths of what has their pattern
 (``_pattern_widths``). They are the first step of the stage because none of them may run after copy
 insertion.
@@ -24,6 +25,7 @@ from sparsejit.sparsify_and_bufferize._options import StageOptions
 from sparsejit.sparsify_and_bufferize._pattern_widths import keep_pattern_widths
 from sparsejit.sparsify_and_bufferize._rewriting import Rewritten, fresh_names
 from sparsejit.sparsify_and_bufferize._sampled_product import fuse_sampled_product
+from sparsejit.sparsify_and_bufferize._sliced_operands import slice_operands
 from sparsejit.sparsify_and_bufferize._wide_operations import split_wide_operations
 
 __all__ = ["rewrite_before_analysis"]
@@ -44,6 +46,8 @@ def rewrite_before_analysis(
         made = made or fuse_sampled_product(func, fresh)
         if made is None:
             facts.extend(kept_apart(func, options))
+            func, sliced = slice_operands(func, fresh)
+            facts.extend(sliced)
             func, split = split_wide_operations(func, fresh)
             return keep_pattern_widths(func, options), (*facts, *split)
         func, told = made

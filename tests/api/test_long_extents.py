@@ -70,6 +70,8 @@ OPERATIONS = {
     "A @ B, square": Operation(lambda A, B: A @ B, ("square", "square"), SQUARE),
     "A @ B, wide": Operation(lambda A, B: A @ B, ("wide", "square"), WIDE),
     "A.T * 2": Operation(lambda A: A.T * 2, ("wide",), TALL),
+    "A[:, 2:-1]": Operation(lambda A: A[:, 2:-1] * 1, ("wide",), WIDE, cut=(2, -1)),
+    "A[1:4]": Operation(lambda A: A[1:4] * 1, ("wide",), WIDE),
 }
 REDUCTIONS = {
     "A.sum(axis=1)": Operation(lambda A: A.sum(axis=1), ("wide",)),

@@ -105,6 +105,35 @@ def test_tensors(number: int, record_property: Callable[[str, object], None]) ->
     check(list(tensor_cases())[:: 1 if WHOLE else 5], number, record_property)
 
 
+# ---------------------------------------------------------------- parts
+
+PARTS: dict[str, Callable[..., object]] = {
+    "A[:, 1:] * 2": lambda A: A[:, 1:] * 2.0,
+    "A[::-1, ::-2] * 2": lambda A: A[::-1, ::-2] * 2.0,
+    "A[1:, 1:].sum()": lambda A: A[1:, 1:].sum(),
+    "A[:, 1:] + A[:, :-1]": lambda A: A[:, 1:] + A[:, :-1],
+    "A[:, 2:] * A[:, :-2]": lambda A: A[:, 2:] * A[:, :-2],
+    "A[1:, 1:] @ A[1:, :-1]": lambda A: A[1:, 1:] @ A[1:, :-1],
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_parts(name: str) -> None:
+    """Of blocks and diagonals, all slots are searched for: they are entries, whatever they hold."""
+    too_much = {}
+    kernel = sj.sparse_jit(PARTS[name], target="interpreter")
+    for fmt in ("csr", "csc", "coo", "column coo", "dcsr", "ell", "loose"):
+        found = []
+        for extent in (SMALL, LARGE):
+            (A,) = operands_of(Case("A * 2", (fmt,)), extent)
+            if is_dense(kernel(A)):
+                break
+            found.append(executed(partial(kernel, A)))
+        if found and found[1] > MOST * found[0]:
+            too_much[fmt] = round(found[1] / found[0], 1)
+    assert not too_much
+
+
 # ---------------------------------------------------------------- extents alone
 
 HYPERSPARSE = ("coo", "dcsr", "dcsc")
