@@ -276,7 +276,7 @@ class CompiledFunction:
     def _compiled(self, program: Program, variant: Variant, target: Target) -> Compiled:
         """Return the kernel of a program, compiling it when no other thread has."""
         with self._lock:
-            known = program.compiled.get(variant)
+            known = program.known(variant)
             if known is not None:
                 return known
             check_num_threads()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cache, partial
 from typing import Any
 
@@ -25,7 +25,7 @@ from sparsejit.debug import dump_observer, dumped_levels
 from sparsejit.errors import SparseJitError, UnsupportedError
 from sparsejit.ir.contraction_order import ContractionOrder
 from sparsejit.ir.facts import FactKind
-from sparsejit.ir.loops import LoopFunc, ParamResult, Result
+from sparsejit.ir.loops import LoopFunc, Memref, ParamResult, Result
 from sparsejit.ir.stored_facts import RowLengths
 from sparsejit.ir.tensor import TensorFunc
 from sparsejit.ir.types import IndexWidths
@@ -66,6 +66,19 @@ class Compiled:
     lowered: Callable[[], LoopFunc]
     kernel: Kernel
     seconds: float
+
+    def serves(self, mine: Variant, other: Variant) -> bool:
+        """Whether the kernel, made for variant ``mine``, would be the same for another one.
+
+        It is where just lengths of rows differ that no schedule depends on.
+        """
+        if replace(mine, rows=other.rows) != other or not other.rows:
+            return False
+        arrays = [param.name for param in self.loops.params if isinstance(param, Memref)]
+        return all(
+            one == another or name not in self.loops.deciding
+            for name, one, another in zip(arrays, mine.rows, other.rows, strict=True)
+        )
 
     @property
     def loops(self) -> LoopFunc:
@@ -128,6 +141,17 @@ class Program:
                 if facts.has_full_batches:
                     full.add(param.name)
         return tuple(rows), frozenset(full)
+
+    def known(self, variant: Variant) -> Compiled | None:
+        """Return the kernel for a variant if there is one, made for another one or not."""
+        found = self.compiled.get(variant)
+        if found is not None:
+            return found
+        for other, made in self.compiled.items():
+            if made.serves(other, variant):
+                self.compiled[variant] = made
+                return made
+        return None
 
     def lower(self, variant: Variant, observe: Observe | None = None) -> LoopFunc:
         """Return the loops for a variant."""

@@ -316,7 +316,8 @@ class LoopFunc:
     ``params`` are, in this order: the extent symbols (``Var`` of int64), then for each parameter of
     the tensor function its buffers (level arrays then values; one array when dense; a ``Var`` for a
     rank-0 parameter that is only read). The function returns the memrefs of its dense and sparse
-    results, flat, in order. ``facts`` say what the stage decided, for ``explain``.
+    results, flat, in order. ``facts`` say what the stage decided, for ``explain``; ``deciding``
+    names the arrays of positions of which the lengths of rows decide how kernels run.
     """
 
     name: str
@@ -324,3 +325,4 @@ class LoopFunc:
     body: tuple[Stmt, ...]
     results: tuple[Result, ...]
     facts: tuple[Fact, ...] = ()
+    deciding: tuple[str, ...] = ()

@@ -22,6 +22,7 @@ from sparsejit.ir.types import DType
 __all__ = [
     "ChooseSchedule",
     "KernelShape",
+    "deciding_array",
     "deciding_rows",
     "is_reduction_loop",
     "reductions_of",
@@ -90,13 +91,17 @@ def schedule_by_rows(rows: Mapping[str, RowLengths]) -> ChooseSchedule:
 
 
 def deciding_rows(shape: KernelShape, rows: Mapping[str, RowLengths]) -> RowLengths | None:
-    """Return the lengths that the schedule depends on, None where the shape alone decides.
+    """Return the lengths that the schedule depends on, None where the shape alone decides."""
+    array = deciding_array(shape)
+    return None if array is None else rows.get(array)
+
+
+def deciding_array(shape: KernelShape) -> str | None:
+    """Return the array of positions that the schedule depends on, None where it is the shape alone.
 
     That is so where columns are parallel, and where an iteration walks more than one row.
     """
-    if shape.has_parallel or len(shape.walks) != 1:
-        return None
-    return rows.get(shape.walks[0])
+    return shape.walks[0] if len(shape.walks) == 1 and not shape.has_parallel else None
 
 
 def shape_of(loop: For, *, is_balanceable: bool = False) -> KernelShape:

@@ -27,6 +27,7 @@ from sparsejit.passes._exact_allocations import allocate_exactly
 from sparsejit.passes._kernel_schedules import (
     ChooseSchedule,
     KernelShape,
+    deciding_array,
     deciding_rows,
     schedule_by_rows,
 )
@@ -82,7 +83,10 @@ def outline_kernels(
     }
     outliner = Outliner(names, roots(func), ordered, choose or schedule_by_rows(known))
     body = tuple(outliner.block(func.body))
-    return replace(func, body=body, facts=(*func.facts, *_facts(body, outliner.shapes, known)))
+    facts = (*func.facts, *_facts(body, outliner.shapes, known))
+    deciding = set(map(deciding_array, outliner.shapes.values()))
+    names_of_rows = tuple(name for name in arrays if name in deciding)
+    return replace(func, body=body, facts=facts, deciding=names_of_rows)
 
 
 def _facts(

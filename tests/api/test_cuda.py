@@ -372,6 +372,26 @@ def test_schedules_follow_the_lengths_of_rows(transfer: Any) -> None:
     assert "schedule" not in sj.sparse_jit(spmv, target="cpu").explain(by_rows(3, 3), x)
 
 
+def test_lengths_of_rows_that_decide_nothing_compile_nothing() -> None:
+    """Each row of a product has its columns in parallel, and a merge walks two rows at once."""
+    X = np.ones((1000, 3))
+    product = sj.sparse_jit(lambda A, X: A @ X, target="cuda", library="never")
+    total = sj.sparse_jit(lambda A, B: A + B, target="cuda", library="never")
+    scaled = sj.sparse_jit(lambda A, B, x: A @ x + (A * B) @ x, target="cuda", library="never")
+    with fake_device():
+        for lengths in LENGTHS.values():
+            A = by_rows(*lengths)
+            np.testing.assert_array_equal(product(A, X), A @ X)
+            np.testing.assert_array_equal(total(A, A.copy()).toarray(), (A + A).toarray())
+        assert product.cache_info().compiles == total.cache_info().compiles == 1
+        short, long = (by_rows(*LENGTHS[told]) for told in list(LENGTHS)[:2])
+        for B in (short.copy(), long):
+            scaled(short, B, X[:, 0])
+        assert scaled.cache_info().compiles == 1
+        scaled(long, short, X[:, 0])
+        assert scaled.cache_info().compiles == 2
+
+
 def test_schedules_of_operands_on_the_device_follow_the_mean() -> None:
     """Nothing is copied back for them."""
     x = ints(1000)

@@ -227,4 +227,4 @@ def slots_of(tensor: sj.SparseTensor) -> np.ndarray[Any, Any]:
     """Return which elements have a slot, zeros of blocks and diagonals included."""
     ones = np.ones(tensor.values.shape)
     made = (tensor.format, tensor.shape, tensor.positions, tensor.coordinates, ones)
-    return sj.SparseTensor(*made).to_numpy() != 0
+    return np.asarray(sj.SparseTensor(*made).to_numpy()) != 0
