@@ -51,6 +51,15 @@ def _add(size: int) -> Run:
     return lambda: kernel(A, B)
 
 
+def _sum(fmt: sj.Format) -> Callable[[int], Run]:
+    def made(size: int) -> Run:
+        A, B = _tensor(size, fmt), _tensor(size, fmt, seed=1)
+        kernel = sj.sparse_jit(lambda A, B: A + B)
+        return lambda: kernel(A, B)
+
+    return made
+
+
 def _mttkrp(size: int) -> Run:
     X = _tensor(size, sj.CSF(3))
     B, C = _dense(size), _dense(size)
@@ -58,8 +67,8 @@ def _mttkrp(size: int) -> Run:
     return lambda: kernel(X, B, C)
 
 
-def _tensor(size: int, fmt: sj.Format) -> Any:
-    rng = np.random.default_rng(size)
+def _tensor(size: int, fmt: sj.Format, seed: int = 0) -> Any:
+    rng = np.random.default_rng((size, seed))
     shape = (size // 10,) * fmt.ndim
     places = tuple(rng.integers(0, extent, size) for extent in shape)
     return sj.from_coo(places, rng.random(size), shape, format=fmt)
@@ -89,6 +98,13 @@ KERNELS: dict[str, Callable[[int], Run]] = {
     "spmm of SciPy": _of_scipy(lambda A, B, X: A @ X),
     "add": _add,
     "add of SciPy": _of_scipy(lambda A, B, X: A + B),
+    "sum of coo": _sum(sj.COO(2)),
+    "sum of csc": _sum(sj.CSC),
+    "sum of dcsr": _sum(sj.DCSR),
+    "sum of dcsc": _sum(sj.DCSC),
+    "sum of csf": _sum(sj.CSF(3)),
+    "sum of bsr": _sum(sj.BSR(2, 2)),
+    "sum of coo3": _sum(sj.COO(3)),
     "mttkrp": _mttkrp,
     "csr to csc": _conversion(sj.CSR, sj.CSC),
     "csr to csc of SciPy": _of_scipy(lambda A, B, X: A.tocsc()),

@@ -114,12 +114,16 @@ def test_deterministic_and_ordered_sums_are_on_one_thread(threads: int) -> None:
 
 
 @pytest.mark.parametrize("columns", [2**44, 2**61])
-def test_a_workspace_for_which_there_is_no_memory(columns: int, threads: int) -> None:
+def test_a_product_with_more_columns_than_there_is_memory(columns: int, threads: int) -> None:
+    """No thread makes a workspace of the extent."""
     A = matrix(20, 30)
     places = np.arange(30, dtype=np.int64) * (columns // 40), np.arange(31, dtype=np.int64)
     B = sp.csr_array((np.ones(30), *places), shape=(30, columns))
-    with pytest.raises(MemoryError):
-        sj.sparse_jit(lambda A, B: A @ B)(A, B)
+    made = sj.sparse_jit(lambda A, B: A @ B)(A, B)
+    assert made.shape == (20, columns)
+    np.testing.assert_array_equal(made.indptr, A.indptr)
+    np.testing.assert_array_equal(made.indices, A.indices * np.int64(columns // 40))
+    np.testing.assert_array_equal(made.data, A.data)
 
 
 @pytest.mark.parametrize("rows", [1, 7, 100, 1001])
@@ -163,6 +167,27 @@ def test_python_threads_share_the_pool(threads: int) -> None:
     for worker in workers:
         worker.join()
     assert not failures
+
+
+def test_threads_that_race_for_the_first_call_share_one_kernel(threads: int) -> None:
+    A, x = matrix(40, 30), np.arange(30.0)
+    product = sj.sparse_jit(lambda A, x: A @ x * 3.0)
+    together = threading.Barrier(8)
+    made: list[Any] = []
+
+    def work() -> None:
+        together.wait()
+        made.append(product(A, x))
+
+    workers = [threading.Thread(target=work) for _ in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(made) == 8
+    for one in made:
+        np.testing.assert_allclose(one, 3 * (A @ x))
+    assert (product.cache_info().traces, product.cache_info().compiles) == (1, 1)
 
 
 def run(program: str, **environment: str) -> str:
@@ -252,6 +277,65 @@ def test_a_process_ends_while_threads_sleep_and_while_they_work() -> None:
     )
     assert run(MANY + "check(); sys.exit(0)") == ""
     assert run(MANY + endless) == "end"
+
+
+def test_functions_registered_for_the_end_run_and_compile() -> None:
+    program = MANY + (
+        "import atexit\n"
+        "atexit.register(lambda: print((sj.sparse_jit(lambda A: A.sum())(A))))\n"
+        "atexit.register(check)\n"
+        "check(); print('end')\n"
+    )
+    assert run(program).split() == ["end", "10000.0"]
+
+
+def test_an_interrupt_is_heard_when_the_kernel_is_over() -> None:
+    program = MANY + (
+        "import signal\n"
+        "check()\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.05)\n"
+        "signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))\n"
+        "try:\n"
+        "    while True: check()\n"
+        "except KeyboardInterrupt: print('interrupted')\n"
+        "check()\n"
+    )
+    assert run(program) == "interrupted"
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_worker_processes_of_every_kind(method: str, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import multiprocessing, numpy as np, scipy.sparse as sp, sparsejit as sj\n"
+        "from sparsejit.backends.llvm._engine import thread_pool\n"
+        "A = sp.eye_array(5000, format='csr') * 2.0\n"
+        "twice = sj.sparse_jit(lambda A, x: A @ x)\n"
+        "def work(number):\n"
+        "    thread_pool().set_limits(3, 0)\n"
+        "    return float(twice(A, np.full(5000, number)).sum())\n"
+        "if __name__ == '__main__':\n"
+        "    work(1.0)\n"
+        f"    with multiprocessing.get_context({method!r}).Pool(2) as pool:\n"
+        "        print(pool.map(work, [1.0, 2.0, 3.0]))\n"
+        "    work(1.0)\n"
+    )
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True,
+                          timeout=100, cwd=ROOT, check=False,
+                          env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
+    assert done.stdout.strip() == "[10000.0, 20000.0, 30000.0]", done.stderr
+
+
+@needs_cores
+def test_the_number_of_threads_follows_the_cpu_set_of_the_moment() -> None:
+    program = MANY + (
+        "every = os.sched_getaffinity(0)\n"
+        "os.sched_setaffinity(0, {min(every)}); check(); alone = pool.started\n"
+        "os.sched_setaffinity(0, every); check(); several = pool.started\n"
+        "os.sched_setaffinity(0, {max(every)}); check()\n"
+        "os.sched_setaffinity(0, every); check(); print(alone, several > 0)\n"
+    )
+    assert run(program) == "0 True"
 
 
 def test_the_number_of_threads_follows_the_process() -> None:
