@@ -21,6 +21,7 @@ def _host_libraries(options: JitOptions) -> frozenset[str]:
     """Return the kernels that libraries of the host may compute: sums in an order of their own."""
     ordered = options.deterministic or not options.reassociate
     is_wanted = options.library != "never" and options.target != "interpreter" and not ordered
+    is_wanted = is_wanted and "blas" not in left_out()
     return frozenset({LibraryOp.GEMM.value}) if is_wanted else frozenset()
 
 

@@ -234,6 +234,8 @@ def test_lowerings_are_left_out_on_request(monkeypatch: pytest.MonkeyPatch) -> N
     assert "stay in vector registers" not in told
     assert "one nest over i" not in told
     assert "code: left out: tiles" in told
+    monkeypatch.setenv("SPARSEJIT_WITHOUT", "blas")
+    assert "library call" not in sj.sparse_jit(lambda D: D @ D, target="cpu").explain(np.eye(9))
     monkeypatch.setenv("SPARSEJIT_WITHOUT", "tile")
     with pytest.raises(ValueError, match=r"SPARSEJIT_WITHOUT must name some of .* not 'tile'"):
         sj.sparse_jit(attention)

@@ -131,6 +131,23 @@ def test_entries_are_kept_by_kind_and_key(tmp_path: Path, monkeypatch: pytest.Mo
     assert read_entry("a", key) == b""
 
 
+def test_no_changed_byte_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARSEJIT_CACHE_DIR", str(tmp_path))
+    key, rng = digest("text"), np.random.default_rng(1)
+    write_entry("a", key, rng.bytes(3000))
+    (entry,) = tmp_path.rglob("*.bin")
+    whole = entry.read_bytes()
+    for place in rng.integers(0, 8 * len(whole), 200):
+        damaged = bytearray(whole)
+        damaged[place // 8] ^= 1 << (place % 8)
+        entry.write_bytes(damaged)
+        assert read_entry("a", key) is None
+        entry.write_bytes(whole[: place // 8])
+        assert read_entry("a", key) is None
+    entry.write_bytes(whole)
+    assert read_entry("a", key) is not None
+
+
 def test_the_directory_is_the_users_unless_the_environment_names_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
