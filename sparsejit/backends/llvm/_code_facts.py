@@ -46,6 +46,7 @@ _WORDS = {
     "bitmaps": "what a row meets is noted in a bitmap, and read from it in order",
     "copies": "copies that nobody changes are not made",
     "fusion": "neighboring loops over one range become one",
+    "packing": "gathered rows are packed in panels of columns where that pays, by sizes of caches",
     "tables": "what is searched again and again is looked up in a table of its row",
     "merges": "sorted segments are merged with one branch an entry, and counted without any",
 }
