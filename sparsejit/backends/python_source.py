@@ -49,6 +49,7 @@ from sparsejit.ir.loops import (
     Push,
     Resize,
     Scan,
+    SelectMemref,
     Sort,
     SortPrefix,
     Stmt,
@@ -189,7 +190,7 @@ class SourceWriter:
 
     # ------------------------------------------------------------ statements
 
-    def statement(self, stmt: Stmt) -> None:
+    def statement(self, stmt: Stmt) -> None:  # noqa: C901 - one case for each kind
         match stmt:
             case Let() | Assign():
                 self.assign(self.names[stmt.var.name], self.expressions.typed(stmt.value))
@@ -204,6 +205,11 @@ class SourceWriter:
                 self.alloc(stmt)
             case View():
                 self.view(stmt)
+            case SelectMemref(memref, condition, then, orelse):
+                names = self.names
+                test = flat(self.expressions.expression(condition))
+                chosen = f"{names[then.name]} if {test} else {names[orelse.name]}"
+                self.assign(names[memref.name], Atom(chosen))
             case Push():
                 self.push(stmt)
             case Copy() | Scan() | Resize() | Sort() | SortPrefix() | Assemble():

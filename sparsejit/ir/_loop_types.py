@@ -44,6 +44,7 @@ from sparsejit.ir.loops import (
     Scan,
     Search,
     Select,
+    SelectMemref,
     Sort,
     SortPrefix,
     Stmt,
@@ -154,6 +155,11 @@ def broken_stmt(stmt: Stmt) -> Iterator[str]:  # noqa: C901 - one case for each 
             yield from _same_dtype(source, target)
         case View():
             yield from _view(stmt)
+        case SelectMemref(memref, condition, then, orelse):
+            yield from _is(condition, DType.BOOL, "a condition")
+            for source in (then, orelse):
+                yield from _rank(source, memref.rank, "what is selected")
+                yield from _same_dtype(memref, source)
         case Store():
             yield from _indices(stmt.memref, stmt.indices)
             yield from _is(stmt.value, stmt.memref.dtype, f"an element of {stmt.memref.name}")

@@ -25,6 +25,7 @@ from sparsejit.ir.loops import (
     LoopFunc,
     Push,
     Resize,
+    SelectMemref,
     Sort,
     Stmt,
     View,
@@ -84,7 +85,7 @@ def _block(body: Sequence[Stmt], arrays: _Arrays) -> Iterator[str]:  # noqa: C90
                 arrays.owned[memref.name] = None
             case Assemble():
                 arrays.owned.update(dict.fromkeys(target.name for target in stmt.targets))
-            case View(memref, source):
+            case View(memref, source) | SelectMemref(memref, _, source):
                 arrays.base[memref.name] = source.name
             case Dealloc(memref):
                 yield from _free(memref.name, arrays)

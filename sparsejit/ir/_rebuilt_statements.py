@@ -17,6 +17,7 @@ from sparsejit.ir.loops import (
     Let,
     Push,
     Resize,
+    SelectMemref,
     Sort,
     SortPrefix,
     Stmt,
@@ -55,7 +56,7 @@ def with_expressions(  # noqa: C901 - one case for each kind
             return replace(stmt, level_extents=extents, count=walk(stmt.count))
         case ReadBack():
             return replace(stmt, indices=all_of(stmt.indices))
-        case Require():
+        case Require() | SelectMemref():
             return replace(stmt, condition=walk(stmt.condition))
         case _:
             return stmt

@@ -54,6 +54,7 @@ from sparsejit.ir.loops import (
     Scan,
     Search,
     Select,
+    SelectMemref,
     Sort,
     SortPrefix,
     SparseResult,
@@ -169,7 +170,7 @@ def _simple(stmt: Stmt) -> str:
             return _whole_array(stmt)
 
 
-def _whole_array(stmt: Stmt) -> str:
+def _whole_array(stmt: Stmt) -> str:  # noqa: C901 - one case for each kind
     """Return the line of a statement about whole arrays."""
     match stmt:
         case Alloc(memref, extents, fill):
@@ -186,6 +187,9 @@ def _whole_array(stmt: Stmt) -> str:
             dropped = f" drop [{', '.join(map(str, stmt.dropped))}]" if stmt.dropped else ""
             part = f"{_list(stmt.offsets)} {_list(stmt.sizes)} {strides}{dropped}"
             return f"view {stmt.memref.name} = {stmt.source.name}{part}"
+        case SelectMemref(memref, condition, then, orelse):
+            chosen = f"{then.name} if {print_expr(condition)} else {orelse.name}"
+            return f"select {memref.name} = {chosen}"
         case Scan(memref, op):
             return f"scan {op.value} {memref.name}"
         case Resize(memref, count):

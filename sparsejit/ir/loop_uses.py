@@ -19,6 +19,7 @@ from sparsejit.ir.loops import (
     Memref,
     Search,
     Select,
+    SelectMemref,
     Sort,
     Stmt,
     Var,
@@ -109,13 +110,18 @@ def assigned(body: Iterable[Stmt]) -> dict[str, Var]:
 def roots(func: LoopFunc) -> Mapping[str, str]:
     """Return, for each view of a function, the array that it is part of in the end.
 
+    One of two arrays (``SelectMemref``, which is never written) counts as the first of them.
+
     >>> roots(LoopFunc("f", (), (), ()))
     {}
     """
-    views = [stmt for stmt in all_statements(func.body) if isinstance(stmt, View)]
     found: dict[str, str] = {}
-    for view in views:
-        found[view.memref.name] = found.get(view.source.name, view.source.name)
+    for stmt in all_statements(func.body):
+        match stmt:
+            case View(memref, source) | SelectMemref(memref, _, source):
+                found[memref.name] = found.get(source.name, source.name)
+            case _:
+                pass
     return found
 
 

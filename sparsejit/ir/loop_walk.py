@@ -45,6 +45,7 @@ from sparsejit.ir.loops import (
     Scan,
     Search,
     Select,
+    SelectMemref,
     Sort,
     SortPrefix,
     SparseResult,
@@ -139,7 +140,7 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:  # noqa: C901 - one case for ea
             return (*stmt.indices, stmt.value)
         case For():
             return stmt.lower, stmt.upper
-        case While() | If() | Require():
+        case While() | If() | Require() | SelectMemref():
             return (stmt.condition,)
         case Push():
             return stmt.count, stmt.value
@@ -205,7 +206,7 @@ def all_statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
 def memrefs_defined(stmt: Stmt) -> tuple[Memref, ...]:
     """Return the memrefs that ``stmt`` itself introduces."""
     match stmt:
-        case Alloc() | View():
+        case Alloc() | View() | SelectMemref():
             return (stmt.memref,)
         case Sort():
             return (stmt.order,)
@@ -233,6 +234,8 @@ def _memrefs_read(stmt: Stmt) -> Iterator[Memref]:  # noqa: C901 - one case for 
     match stmt:
         case Copy() | View():
             yield stmt.source
+        case SelectMemref(_, _, then, orelse):
+            yield from (then, orelse)
         case Sort():
             yield from stmt.coordinates
         case Assemble():

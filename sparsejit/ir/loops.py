@@ -59,6 +59,7 @@ __all__ = [
     "ScanOp",
     "Search",
     "Select",
+    "SelectMemref",
     "Sort",
     "SortPrefix",
     "SparseResult",
@@ -125,6 +126,19 @@ class View:
     sizes: tuple[Expr, ...]
     strides: tuple[int, ...]
     dropped: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SelectMemref:
+    """``memref`` is the array ``then`` where ``condition`` holds, else ``orelse``; nothing moves.
+
+    Both have its rank and dtype. It is only read.
+    """
+
+    memref: Memref
+    condition: Expr
+    then: Memref
+    orelse: Memref
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +272,7 @@ Stmt = (
     | Dealloc
     | Copy
     | View
+    | SelectMemref
     | Store
     | For
     | While

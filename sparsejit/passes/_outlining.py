@@ -38,6 +38,7 @@ from sparsejit.ir.loops import (
     Push,
     Resize,
     Scan,
+    SelectMemref,
     Sort,
     SortPrefix,
     Stmt,
@@ -168,8 +169,8 @@ class _Block:
             case Launch():
                 self._flush()
                 self._made.append(stmt)
-            case Push() | Assemble():
-                raise AssertionError("arrays have their sizes, and tensors are assembled")
+            case Push() | Assemble() | SelectMemref():
+                raise AssertionError("arrays have their sizes and are known, tensors are assembled")
             case _:
                 assert_never(stmt)
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import sparsejit as sj
 from sparsejit.backends import BACKENDS
 from sparsejit.backends._spellings import is_legal_binary, is_legal_unary
 from sparsejit.errors import UnsupportedError
@@ -174,3 +175,12 @@ def test_an_operation_without_a_meaning_is_refused() -> None:
     body = [Store(x, (i,), Unary(UnaryOp.SQRT, Load(x, (i,)), DType.INT32))]
     with pytest.raises(UnsupportedError, match="'sqrt' of int32 is not an operation of loops"):
         run("interpreter", function("f", [x], body))
+
+
+@pytest.mark.parametrize("by", [1, 2, 64, 3, -4])
+@pytest.mark.parametrize("dtype", ["i1", "i4", "i8"])
+def test_floor_division_by_a_constant(by: int, dtype: str) -> None:
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    x = np.array([least, least + 1, -65, -64, -63, -1, 0, 1, 63, 64, 65, most], dtype)
+    found = sj.sparse_jit(lambda x: x // by, cache=False)(x)
+    np.testing.assert_array_equal(found, x // by)

@@ -15,7 +15,7 @@ from sparsejit.backends.llvm._text import Builder, Value, integer
 from sparsejit.backends.llvm._types import alignment, in_memory
 from sparsejit.ir.loops import Memref, View
 
-__all__ = ["Array", "Layout", "address", "element_size", "view_of"]
+__all__ = ["Array", "Layout", "address", "element_size", "one_of", "view_of"]
 
 
 class Layout(Enum):
@@ -110,3 +110,17 @@ def view_of(
     keeps_unit = last >= 0 and last not in stmt.dropped and stmt.strides[last] == 1
     layout = Layout.UNIT if keeps_unit and source.is_unit else Layout.STRIDED
     return Array(stmt.memref, layout, pointer, tuple(extents), tuple(strides))
+
+
+def one_of(b: Builder, memref: Memref, condition: Value, then: Array, orelse: Array) -> Array:
+    """Return ``then`` where a condition holds, else ``orelse``, as ``memref``."""
+    arrays, axes = (then, orelse), range(memref.rank)
+
+    def chosen(one: Value, other: Value) -> Value:
+        return b.select(condition, one, other)
+
+    pointer = chosen(then.data(b), orelse.data(b))
+    extents = tuple(chosen(then.extent(b, axis), orelse.extent(b, axis)) for axis in axes)
+    strides = tuple(chosen(then.stride(b, axis), orelse.stride(b, axis)) for axis in axes)
+    layout = Layout.UNIT if all(array.is_unit for array in arrays) else Layout.STRIDED
+    return Array(memref, layout, pointer, extents, strides)

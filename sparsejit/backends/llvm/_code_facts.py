@@ -52,6 +52,7 @@ _WORDS = {
     "copies": "copies that nobody changes are not made",
     "fills": "rows of a new array are filled by the loop that writes to them",
     "fusion": "neighboring loops over one range become one",
+    "packing": "gathered rows are packed in panels of columns where that pays, by sizes of caches",
     "tables": "what is searched again and again is looked up in a table of its row",
     "merges": "sorted segments are merged with one branch an entry, and counted without any",
 }

@@ -51,6 +51,7 @@ _MATH = [
     "atan2",
 ]
 _MEMORY = ("malloc", "realloc", "free")
+_LINE = 64
 
 EXTERNAL = frozenset([*_MEMORY, *_MATH, *(f"{name}f" for name in _MATH)])
 """Every external symbol that generated code may have: of the C library and its mathematics."""
@@ -64,7 +65,7 @@ _HAS_HUGE_PAGES = sys.platform == "linux"
 _HUGE = 1 << 22
 _ADVICE = 14  # MADV_HUGEPAGE
 if _HAS_HUGE_PAGES:
-    EXTERNAL |= {"madvise"}
+    EXTERNAL |= {"madvise", "aligned_alloc"}
 
 _PURE = "nounwind willreturn memory(none)"
 
@@ -75,18 +76,26 @@ class Functions:
     def __init__(self, module: Module) -> None:
         self.module = module
 
-    def malloc(self) -> Callee:
-        """Return ``malloc(size)``, whose memory comes in huge pages where it is large."""
-        allocate = self.module.declare("malloc", "ptr", ["i64"])
+    def malloc(self, *, is_aligned: bool = False) -> Callee:
+        """Return ``malloc(size)``, whose memory comes in huge pages where it is large.
+
+        ``is_aligned``: it begins with a line of the cache, so that rows lie in few lines.
+        """
         if not _HAS_HUGE_PAGES:
-            return allocate
+            return self.module.declare("malloc", "ptr", ["i64"])
 
         def body(b: Builder) -> None:
-            memory = b.call(allocate, b.function.params)
-            self._advise(b, memory, b.function.params[0])
+            (size,) = b.function.params
+            if is_aligned:
+                allocate = self.module.declare("aligned_alloc", "ptr", ["i64", "i64"])
+                memory = b.call(allocate, [integer(_LINE), size])
+            else:
+                memory = b.call(self.module.declare("malloc", "ptr", ["i64"]), [size])
+            self._advise(b, memory, size)
             b.ret(memory)
 
-        return self.define("allocate", "ptr", ["i64"], body, "alwaysinline nounwind")
+        name = "allocate_lines" if is_aligned else "allocate"
+        return self.define(name, "ptr", ["i64"], body, "alwaysinline nounwind")
 
     def _advise(self, b: Builder, memory: Value, size: Value) -> None:
         """Ask for huge pages where there is much memory; nothing depends on the answer."""

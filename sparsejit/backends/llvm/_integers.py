@@ -165,8 +165,15 @@ def _divide_unsigned(b: Builder, op: BinaryOp, lhs: Value, rhs: Value) -> Value:
     return b.select(by_zero, zero, result)
 
 
+def _is_power_of_two(number: int | None) -> bool:
+    return number is not None and number > 0 and number & (number - 1) == 0
+
+
 def _divide(b: Builder, op: BinaryOp, lhs: Value, rhs: Value) -> Value:
     """Divide by a divisor that cannot trap, then choose: by 0 is 0, by -1 is negation."""
+    if op is BinaryOp.FLOORDIV and _is_power_of_two(rhs.known):
+        assert rhs.known is not None
+        return b.op("ashr", lhs, _number(rhs.known.bit_length() - 1, lhs))
     zero, one = _number(0, lhs), _number(1, lhs)
     is_plain = rhs.known is not None and rhs.known not in (0, -1)
     special: Callable[[Value, Value, Value], Value]

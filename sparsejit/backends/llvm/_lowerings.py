@@ -7,12 +7,14 @@ tiles) is planned when the function is printed.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from sparsejit.backends.llvm._bitmap_rows import note_rows_in_bitmaps
 from sparsejit.backends.llvm._late_fills import fill_late
 from sparsejit.backends.llvm._lookup_tables import look_up_in_tables
 from sparsejit.backends.llvm._merge_loops import merge_loops
 from sparsejit.backends.llvm._options import CodeOptions
+from sparsejit.backends.llvm._packing import pack_operands
 from sparsejit.backends.llvm._parallel_copies import copy_in_parallel
 from sparsejit.ir.device_statements import LibraryOp
 from sparsejit.ir.host_form import host_form
@@ -33,15 +35,16 @@ _LOWERINGS: tuple[tuple[str, Callable[[LoopFunc], LoopFunc]], ...] = (
 )
 
 
-LOOP_LOWERINGS = tuple(name for name, _ in _LOWERINGS)
-"""The names of the lowerings, in order."""
+LOOP_LOWERINGS = ("packing", *(name for name, _ in _LOWERINGS))
+"""The names of the lowerings."""
 
 
 def lower(func: LoopFunc, options: CodeOptions) -> LoopFunc:
     """Return ``func`` for a host, after all lowerings but those to leave out."""
     keep = frozenset() if "blas" in options.without else frozenset({LibraryOp.GEMM})
     func = host_form(func, keep)
-    for name, lowering in _LOWERINGS:
+    packing = partial(pack_operands, caches=options.caches)
+    for name, lowering in (*_LOWERINGS, ("packing", packing)):
         if name not in options.without:
             func = lowering(func)
     return func

@@ -36,6 +36,7 @@ from sparsejit.ir.loops import (
     Let,
     LoopFunc,
     Memref,
+    SelectMemref,
     Stmt,
     Var,
     View,
@@ -171,7 +172,13 @@ class _ModuleWriter:
             return {}
         units = {name for name, layout in self._layouts.items() if layout is not Layout.STRIDED}
         for stmt in all_statements(self._func.body):
-            units.update(made.name for made in memrefs_defined(stmt) if not isinstance(stmt, View))
+            match stmt:
+                case View():
+                    pass
+                case SelectMemref(memref, _, then, orelse):
+                    units.update({memref.name} if {then.name, orelse.name} <= units else ())
+                case _:
+                    units.update(made.name for made in memrefs_defined(stmt))
         return find_tiles(self._func.body, roots(self._func), frozenset(units))
 
     def _parallel(self, tiles: dict[str, Tile]) -> ParallelLoops:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from sparsejit._dataclasses import dataclass
 
-__all__ = ["LOWERINGS", "CodeOptions", "Host"]
+__all__ = ["LOWERINGS", "Caches", "CodeOptions", "Host"]
 
 LOWERINGS = (
-    "bitmaps", "blas", "copies", "fills", "fusion", "merges", "prefetch", "streams", "sums",
-    "tables", "threads", "tiles",
+    "bitmaps", "blas", "copies", "fills", "fusion", "merges", "packing", "prefetch", "streams",
+    "sums", "tables", "threads", "tiles",
 )  # fmt: skip
 """The names of what is done to loops to make them faster; each can be left out, to measure it."""
 
@@ -26,15 +26,25 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True)
+class Caches:
+    """The bytes of the cache that a core has alone, and of the last one before the memory."""
+
+    own: int = 1 << 20
+    last: int = 1 << 25
+
+
+@dataclass(frozen=True, slots=True)
 class CodeOptions:
     """``reassociate`` allows sums and products over loops in another order, and contraction.
 
-    ``host`` is the processor, ``without`` are lowerings to leave out.
+    ``host`` is the processor, ``without`` are lowerings to leave out; ``caches`` decide what is
+    copied into parts that fit there.
     """
 
     reassociate: bool = True
     host: Host = Host()
     without: frozenset[str] = frozenset()
+    caches: Caches = Caches()
 
     @property
     def sum_flags(self) -> str:

@@ -16,6 +16,7 @@ from sparsejit.backends.llvm._arrays import element_size
 from sparsejit.backends.llvm._expressions import Expressions
 from sparsejit.backends.llvm._streams import prefetch_line
 from sparsejit.backends.llvm._text import Value, integer
+from sparsejit.backends.llvm._vector_forms import is_step
 from sparsejit.backends.llvm._work import segment_of
 from sparsejit.ir.loop_walk import all_expressions, all_statements, expressions
 from sparsejit.ir.loop_writing import as_index
@@ -38,7 +39,7 @@ _AT = Var("%ahead", INDEX)
 class Gather:
     """``load`` is indexed by ``coordinate``, an element of ``stored`` at the loop's variable.
 
-    Its last index is the variable of the loop ``row``. Where ``segments`` is given, ``row`` runs
+    Its last index advances with the loop ``row``. Where ``segments`` is given, ``row`` runs
     over stored entries from ``segments[coordinate]`` on, and ``load`` is of them.
     """
 
@@ -91,7 +92,8 @@ def _gathers(loop: For, coordinates: dict[str, tuple[Var, Memref]]) -> Iterator[
                 *first, last = load.indices
                 found = [v for v in coordinates if any(_uses(i, {v}) for i in first)]
                 rest = own.difference(found)
-                if last == row.var and len(found) == 1 and not any(_uses(i, rest) for i in first):
+                is_along = is_step(last, row.var.name, own)
+                if is_along and len(found) == 1 and not any(_uses(i, rest) for i in first):
                     yield Gather(load, *coordinates[found[0]], row)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
-from sparsejit.backends.llvm._arrays import Array, Layout, element_size, view_of
+from sparsejit.backends.llvm._arrays import Array, Layout, element_size, one_of, view_of
 from sparsejit.backends.llvm._blas import Product
 from sparsejit.backends.llvm._context import Context
 from sparsejit.backends.llvm._control import either, loop
@@ -50,6 +50,7 @@ from sparsejit.ir.loops import (
     Push,
     Resize,
     Scan,
+    SelectMemref,
     Sort,
     SortPrefix,
     Stmt,
@@ -156,6 +157,8 @@ class Statements:
                 self._dealloc(memref)
             case View():
                 self._view(stmt)
+            case SelectMemref():
+                self._select_memref(stmt)
             case Push():
                 self._push(stmt)
             case Resize():
@@ -247,7 +250,8 @@ class Statements:
             if memref.name in self._kept.names:
                 pointer = self._kept.room(memref.name, size, self._owned, self._check_memory)
             else:
-                pointer = self._b.call(self._functions.malloc(), [size])
+                allocate = self._functions.malloc(is_aligned=memref.rank > 1)
+                pointer = self._b.call(allocate, [size])
                 self._check_memory(pointer, size)
                 self._own(memref, pointer)
         if stmt.fill is not None:
@@ -306,6 +310,11 @@ class Statements:
         sizes = [self._e.value(size) for size in stmt.sizes]
         source = self._e.arrays[stmt.source.name]
         self._e.arrays[stmt.memref.name] = view_of(self._b, source, stmt, offsets, sizes)
+
+    def _select_memref(self, stmt: SelectMemref) -> None:
+        arrays = (self._e.arrays[source.name] for source in (stmt.then, stmt.orelse))
+        condition = self._e.value(stmt.condition)
+        self._e.arrays[stmt.memref.name] = one_of(self._b, stmt.memref, condition, *arrays)
 
     def _push(self, stmt: Push) -> None:
         b = self._b

@@ -27,7 +27,7 @@ from sparsejit.ir.loops import (
 from sparsejit.ir.ops import BinaryOp, UnaryOp
 from sparsejit.ir.types import INDEX, DType
 
-__all__ = ["Passes", "depends", "has_vectors", "is_row"]
+__all__ = ["Passes", "depends", "has_vectors", "is_row", "is_step"]
 
 _INTEGER_OPS = frozenset(
     (
@@ -69,21 +69,21 @@ def is_row(access: Load | Store, var: str, names: Container[str]) -> bool:
     if not access.indices:
         return False
     *outer, last = access.indices
-    return _is_step(last, var, names) and not any(depends(index, names) for index in outer)
+    return is_step(last, var, names) and not any(depends(index, names) for index in outer)
 
 
-def _is_step(index: Expr, var: str, names: Container[str]) -> bool:
-    """Whether an index is the variable, or that far from something that stays."""
+def is_step(index: Expr, var: str, names: Container[str]) -> bool:
+    """Return whether an index is the variable, or as far from it in each pass."""
     match index:
         case Var(name):
             return name == var
         case Binary(BinaryOp.ADD, lhs, rhs, _):
             return any(
-                _is_step(one, var, names) and not depends(other, names)
+                is_step(one, var, names) and not depends(other, names)
                 for one, other in ((lhs, rhs), (rhs, lhs))
             )
         case Binary(BinaryOp.SUB, lhs, rhs, _):
-            return _is_step(lhs, var, names) and not depends(rhs, names)
+            return is_step(lhs, var, names) and not depends(rhs, names)
         case _:
             return False
 

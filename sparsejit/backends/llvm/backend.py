@@ -17,6 +17,7 @@ from sparsejit._locks import COMPILING, OpenLock
 from sparsejit.backends.base import Kernel, KernelSource
 from sparsejit.backends.disk_cache import digest
 from sparsejit.backends.llvm._arrays import Layout
+from sparsejit.backends.llvm._caches import machine_caches
 from sparsejit.backends.llvm._calls import Arguments, Results, failure
 from sparsejit.backends.llvm._code_facts import code_facts
 from sparsejit.backends.llvm._direct import Direct, direct_call
@@ -24,7 +25,7 @@ from sparsejit.backends.llvm._expand import Expanded, expand
 from sparsejit.backends.llvm._interface import Interface, read_interface, write_interface
 from sparsejit.backends.llvm._lowerings import lower
 from sparsejit.backends.llvm._module import emit_module
-from sparsejit.backends.llvm._options import CodeOptions, Host
+from sparsejit.backends.llvm._options import Caches, CodeOptions, Host
 from sparsejit.backends.llvm._pool import has_threads
 from sparsejit.backends.llvm._user_calls import FIRST_STATUS
 from sparsejit.errors import BackendError
@@ -57,7 +58,8 @@ class LlvmBackend:
 
     ``reassociate`` allows sums and products over loops in another order, and contraction; nan and
     inf keep their meaning in any case. ``without`` names lowerings to leave out, of ``LOWERINGS``.
-    ``host`` is the processor to compile for, by default that of this machine.
+    ``host`` is the processor to compile for, by default that of this machine, ``caches`` are what
+    it has.
 
     >>> LlvmBackend().name
     'llvm'
@@ -66,6 +68,7 @@ class LlvmBackend:
     reassociate: bool = True
     without: frozenset[str] = frozenset()
     host: Host | None = None
+    caches: Caches | None = None
 
     @property
     def name(self) -> str:
@@ -96,7 +99,11 @@ class LlvmBackend:
     @property
     def _options(self) -> CodeOptions:
         without = self.without if has_threads() else self.without | {"threads"}
-        return CodeOptions(self.reassociate, self.host or Host(), without)
+        return CodeOptions(self.reassociate, self.host or Host(), without, self.caches or Caches())
+
+    @property
+    def _options_here(self) -> CodeOptions:
+        return replace(self._options, caches=self.caches or machine_caches())
 
     def load(self, source: KernelSource, *, cache: bool = True) -> Kernel:
         """Return the kernel of ``source``; it is compiled when arrays of new strides first come.
@@ -107,7 +114,7 @@ class LlvmBackend:
 
     def load_kernel(self, source: KernelSource, *, cache: bool = True) -> LlvmKernel:
         """Return what ``load`` does, with the counts of its cache."""
-        lowered = _Lowered.of(source.func, self._options, self.host)
+        lowered = _Lowered.of(source.func, self._options_here, self.host)
         return LlvmKernel(lowered.interface, lambda: lowered, self, lowered.functions, cache=cache)
 
     def recall(self, key: str, func: Callable[[], LoopFunc]) -> LlvmKernel | None:
@@ -115,7 +122,7 @@ class LlvmBackend:
         interface = read_interface(self._key(key))
         if interface is None:
             return None
-        options, host = self._options, self.host
+        options, host = self._options_here, self.host
         return LlvmKernel(interface, lambda: _Lowered.of(func(), options, host), self, cache=True)
 
     def remember(self, key: str, kernel: Kernel) -> None:
@@ -126,7 +133,7 @@ class LlvmBackend:
     def _key(self, key: str) -> str:
         from sparsejit.backends.llvm._engine import environment
 
-        return digest(key, repr((self._options, self.host)), *environment())
+        return digest(key, repr((self._options_here, self.host)), *environment())
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +190,7 @@ class LlvmKernel:
         self._lowered = lowered
         self._arguments = Arguments(interface.params)
         self._results = Results(interface)
-        self._options, self._host = backend._options, backend.host
+        self._options, self._host = backend._options_here, backend.host
         self._cache = cache
         packed = struct.Struct(f"={self._arguments.format}{self._results.format}")
         self._pack = packed.pack_into
