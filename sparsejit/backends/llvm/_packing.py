@@ -52,6 +52,7 @@ from sparsejit.ir.loops import (
     For,
     If,
     Let,
+    Lit,
     Load,
     LoopFunc,
     Memref,
@@ -204,7 +205,7 @@ def _find_nest(loop: For, part_of: Mapping[str, str]) -> _Nest | None:
     is_one_range = not others and all(leaf.lower == int_(0) for leaf in leaves.values())
     if not is_one_range or not isinstance(upper, Var | DimOf) or _is_one_of(upper, own):
         return None
-    written = rooted((memref.name for memref in _written(leaves.values())), part_of)
+    written = rooted((memref.name for memref in _written(inside)), part_of)
     for leaf in leaves.values():
         if not _is_in_place(leaf, written, part_of):
             return None
@@ -231,9 +232,8 @@ def _is_one_of(expr: Expr, names: frozenset[str]) -> bool:
     return isinstance(expr, Var) and expr.name in names
 
 
-def _written(leaves: Iterable[For]) -> Iterator[Memref]:
-    for leaf in leaves:
-        yield from (stmt.memref for stmt in leaf.body if isinstance(stmt, Store))
+def _written(body: Iterable[Stmt]) -> Iterator[Memref]:
+    yield from (stmt.memref for stmt in body if isinstance(stmt, Store))
 
 
 def _is_in_place(leaf: For, written: set[str], part_of: Mapping[str, str]) -> bool:
@@ -265,11 +265,16 @@ def _parts(stmt: Stmt) -> Iterator[Expr]:
 def _only_walks(
     body: Sequence[Stmt], own: frozenset[str], written: set[str], part_of: Mapping[str, str]
 ) -> bool:
-    """Whether statements only compute variables of their own, and read nothing that is written."""
+    """Whether statements only compute variables of their own, and read nothing that is written.
+
+    They may note the same as in the panel before, in what is read behind the nest.
+    """
     for stmt in all_statements(body):
         match stmt:
             case Assign(var) if var.name not in own:
                 return False
+            case Store(memref, _, Lit(), None) if memref.name not in part_of:
+                pass
             case Let() | Assign() | For() | While() | If() | Alloc(_, _, None) | Dealloc():
                 pass  # a row of its own has room for all panels, one after the other
             case _:
