@@ -1,7 +1,7 @@
 """The same four kernels in each of the three notations: einsum strings, array expressions, indices.
 
-Run it with `python examples/three_front_ends.py`. All notations become the same tensor program, so
-they give the same numbers; the script ends with an error if they do not.
+Run it with `python examples/three_front_ends.py`. All notations give the same numbers; the script
+ends with an error if they do not.
 """
 
 from collections.abc import Callable

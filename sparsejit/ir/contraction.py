@@ -7,7 +7,7 @@ which one is best, is in ``contraction_order``; the atomic stage executes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineExpr, AffineMap, Dim
@@ -69,7 +69,8 @@ class Leaf:
 class Chain:
     """``root`` sums, over all indices that ``output`` lacks, the product of the leaves.
 
-    It adds the sum to its destination, or is a product with sparse ones (``S * (A @ B)``).
+    It adds the sum to its destination, or multiplies the finished sum by its ``own`` leaves
+    (``S * (A @ B)``), the first of which can sample the sum.
 
     ``extents`` has one expression an index; the first indices are the loops of ``root``. ``inner``
     are the operations that ``written`` forms on the way. ``sampler`` is what samples the result
@@ -83,6 +84,27 @@ class Chain:
     written: Tree
     inner: tuple[Generic, ...]
     sampler: Leaf | None = None
+    own: tuple[int, ...] = ()
+
+    @property
+    def guard(self) -> Leaf | None:
+        """The sparse leaf of the root's own at whose entries alone the sum is needed."""
+        found = (self.leaves[number] for number in self.own)
+        return next((leaf for leaf in found if self._samples(leaf)), None)
+
+    def _samples(self, leaf: Leaf) -> bool:
+        everywhere = set(leaf.index) == set(self.output)
+        return everywhere and not leaf.value.type.format.is_all_full
+
+    def takes(self, parts: Iterable[frozenset[int]]) -> bool:
+        """Whether the root can take these parts: a factor of a finished sum is none of its terms.
+
+        Several parts beside its own leaves are the terms of a sum that is sampled.
+        """
+        rest = [part for part in parts if not (len(part) == 1 and part <= set(self.own))]
+        inside = frozenset[int]().union(*rest)
+        single = len(rest) == 1 or self.guard is not None
+        return not self.own or (single and not inside & set(self.own))
 
 
 def leaves_of(tree: Tree) -> tuple[int, ...]:
@@ -187,6 +209,12 @@ class _Finder:
             root, product, numbers, ops, place, place[root.result.name], collected
         )
         output = _dims(root.indexing_maps[-1])
+        own: tuple[int, ...] = ()
+        if accumulates(root) is None:
+            assert not isinstance(written, int)
+            own = tuple(part for part in written if isinstance(part, int))
+            if not own or len(own) != len(written) - 1:
+                return None  # each sum is a chain of its own
         return Chain(
             root,
             tuple(collected.leaves),
@@ -195,6 +223,7 @@ class _Finder:
             written,
             tuple(collected.inner),
             self._sampler(root, output),
+            own,
         )
 
     def _collect(

@@ -108,6 +108,8 @@ def _cheapest(costs: Costs) -> tuple[float, Tree] | None:
         for groups in _partitions(tuple(sorted(leaves)), wide):
             if not 2 <= len(groups) <= _MOST_OPERANDS:
                 continue
+            if leaves == costs.whole and not costs.chain.takes(groups):
+                continue
             parts = sorted(groups, key=min)
             inner = [made for part in parts if (made := best(part)) is not None]
             if len(inner) < len(parts):

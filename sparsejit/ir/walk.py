@@ -43,6 +43,7 @@ __all__ = [
     "definitions",
     "map_blocks",
     "map_ops",
+    "only_readers",
     "operands_of",
     "replace_values",
     "results_of",
@@ -171,6 +172,19 @@ def uses(func: TensorFunc) -> dict[str, tuple[Op | None, ...]]:
     for value in func.results:
         found.setdefault(value.name, []).append(None)
     return {name: tuple(users) for name, users in found.items()}
+
+
+def only_readers(ops: Iterable[Op], results: Iterable[Value]) -> dict[str, Generic]:
+    """Return, by name, the only use of a value, where that is as an input of a ``Generic``.
+
+    The value is used once, nowhere as a destination, and is none of ``results``.
+    """
+    found: dict[str, Generic | None] = {value.name: None for value in results}
+    for op in all_ops(ops):
+        for value in (*operands_of(op), *yields_of(op)):
+            only = isinstance(op, Generic) and value != op.init and value.name not in found
+            found[value.name] = op if isinstance(op, Generic) and only else None
+    return {name: op for name, op in found.items() if op is not None}
 
 
 def replace_values(  # noqa: C901 - one case for each kind

@@ -53,6 +53,8 @@ class SparseBuffer:
     coordinates under batch levels have the batches as leading dimensions; values are flat, with
     equally many slots for each batch. Values with the same ``pattern`` have the same entries in the
     same places (a result that took over those of an operand); it says nothing about the memrefs.
+    With ``met`` positions and coordinates are another tensor's, and a slot holds an entry where its
+    flag is set: what is made in the slots of a tensor, before anybody asks for it alone.
     """
 
     format: Format
@@ -60,6 +62,7 @@ class SparseBuffer:
     coordinates: tuple[loops.Memref | None, ...]
     values: loops.Memref
     pattern: str = field(default="", compare=False)
+    met: loops.Memref | None = None
 
     @property
     def flat(self) -> tuple[loops.Memref, ...]:
@@ -68,6 +71,11 @@ class SparseBuffer:
         for position, coordinate in zip(self.positions, self.coordinates, strict=True):
             found += [memref for memref in (position, coordinate) if memref is not None]
         return (*found, self.values)
+
+    @property
+    def owned(self) -> tuple[loops.Memref, ...]:
+        """The memrefs that end with the tensor."""
+        return self.flat if self.met is None else (self.values, self.met)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,25 @@ in the IR.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from sparsejit._dataclasses import dataclass
 from sparsejit.affine import AffineMap, Dim
-from sparsejit.ir.contraction import Chain, Tree, accumulates, chains_of, leaves_of, tree_text
+from sparsejit.ir.contraction import (
+    Chain,
+    Leaf,
+    Tree,
+    accumulates,
+    chains_of,
+    leaves_of,
+    tree_text,
+)
 from sparsejit.ir.contraction_cost import intermediate_format, kept_indices
 from sparsejit.ir.contraction_order import ContractionOrder
 from sparsejit.ir.facts import Fact, FactKind
 from sparsejit.ir.fold import zero_of
 from sparsejit.ir.ops import BinaryOp
-from sparsejit.ir.scalar import Arg, Binary, ScalarExpr, map_leaves
+from sparsejit.ir.scalar import Arg, Binary, Nothing, ScalarExpr, Select, Stored, map_leaves
 from sparsejit.ir.tensor import Empty, Generic, Op, TensorFunc, Value
 from sparsejit.ir.types import IteratorType, TensorType
 from sparsejit.ir.walk import all_ops
@@ -88,6 +97,11 @@ def _operations(
         return _Part(result, kept, Arg(0))
 
     assert not isinstance(tree, int)
+    if chain.own:
+        operands = [formed(part) for part in tree if part not in chain.own]
+        found = operands[0] if len(operands) == 1 else _sampled(ops, chain, operands, fresh)
+        ops.append(_with_sum(chain, found))
+        return tuple(ops)
     operands = [formed(part) for part in tree]
     root, added = chain.root, accumulates(chain.root)
     combine = BinaryOp.ADD if added is None else added.op
@@ -98,6 +112,51 @@ def _operations(
         )
     )
     return tuple(ops)
+
+
+def _sampled(ops: list[Op], chain: Chain, operands: list[_Part], fresh: Callable[[], str]) -> _Part:
+    """Append the sum of the product of ``operands`` where the root needs it, and has terms."""
+    guard = chain.guard
+    assert guard is not None
+    kind = guard.value.type
+    dtype = chain.root.init.type.dtype
+    init = _zeros(ops, TensorType(kind.shape, dtype, kind.format, zero_of(dtype)), chain, fresh)
+    result = Value(fresh(), init.type)
+    total = _product(chain, operands, guard.index, init, result, BinaryOp.ADD, adds_nothing=False)
+    ops.append(_where_all_store(total, guard))
+    return _Part(result, guard.index, Arg(0))
+
+
+def _where_all_store(total: Generic, guard: Leaf) -> Generic:
+    """Return a sum with the terms where ``guard`` and all sparse factors have an entry, no others.
+
+    The result has the dimensions of ``guard``, and is in the slots of it.
+    """
+    out = len(total.inputs)
+    assert isinstance(total.body, Binary)
+    sparse = [k for k, value in enumerate(total.inputs) if not value.type.format.is_all_full]
+    condition: ScalarExpr = Stored(out)
+    for number in sparse:
+        condition = Binary(BinaryOp.AND, condition, Stored(number))
+    term = Select(condition, total.body.rhs, Nothing(total.init.type.dtype))
+    *maps, written = total.indexing_maps
+    return replace(
+        total,
+        inputs=(*total.inputs, guard.value),
+        indexing_maps=(*maps, written, written),
+        body=Binary(total.body.op, Arg(out + 1), term),
+    )
+
+
+def _with_sum(chain: Chain, total: _Part) -> Generic:
+    """Return the root of a chain with another way to its sum."""
+    root = chain.root
+    inner = {op.result for op in chain.inner}
+    place = next(k for k, value in enumerate(root.inputs) if value in inner)
+    inputs, maps = list(root.inputs), list(root.indexing_maps)
+    inputs[place] = total.value
+    maps[place] = AffineMap(len(root.extents), tuple(Dim(index) for index in total.index))
+    return replace(root, inputs=tuple(inputs), indexing_maps=tuple(maps))
 
 
 def _zeros(ops: list[Op], kind: TensorType, chain: Chain, fresh: Callable[[], str]) -> Value:

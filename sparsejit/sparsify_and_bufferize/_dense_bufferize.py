@@ -18,7 +18,7 @@ from sparsejit.ir.fold import zero_of
 from sparsejit.ir.scalar import Const, Nothing
 from sparsejit.ir.tensor import Value
 from sparsejit.ir.types import DType, IteratorType
-from sparsejit.ir.walk import blocks_of, operands_of
+from sparsejit.ir.walk import blocks_of, only_readers, operands_of
 from sparsejit.sparsify_and_bufferize import _index as ix
 from sparsejit.sparsify_and_bufferize._buffers import (
     DenseBuffer,
@@ -72,6 +72,7 @@ class _Bufferizer(ValueBuffers):
         self._nests: dict[str, Nest] = {}  # by the variable of an outermost loop
         self._facts: list[Fact] = []
         self._starts: dict[str, Start] = {}  # of what libraries add products to, by name
+        self._readers = only_readers(inserted.ops, inserted.results)
         self._delayed = starts_of_products(inserted.ops, inserted.results, inserted.roots, options)
 
     def run(self) -> loops.LoopFunc:
@@ -200,6 +201,7 @@ class _Bufferizer(ValueBuffers):
             self._namer,
             self._options,
             updates=isinstance(self._buffers[op.init.name], SparseBuffer),
+            shared=self._shared(op),
         )
         self._namer = made.namer
         self._buffers[op.result.name] = made.result
@@ -210,6 +212,16 @@ class _Bufferizer(ValueBuffers):
         if self._observe is not None:
             self._observe("lattices", f"%{op.result.name}\n{made.lattices}".rstrip())
         return made.statements
+
+    def _shared(self, op: tensor.Generic) -> frozenset[Value]:
+        """Return the inputs of ``op`` that the only reader of its result reads as well.
+
+        So these are as they are when the result is read, which may be left in their slots.
+        """
+        reader = self._readers.get(op.result.name)
+        if reader is None or isinstance(match_library_kernel(reader, self._options), Match):
+            return frozenset()
+        return frozenset(op.inputs) & frozenset(reader.inputs)
 
     def _rearrange(self, op: Arrangement) -> Stmts:
         sources = tuple(self._buffers[value.name] for value in operands_of(op))

@@ -58,13 +58,18 @@ def count_bound(kernel: Kernel) -> Bound | None:
 
 
 def always_stores(kernel: Kernel, number: int, others: frozenset[int]) -> bool:
-    """Whether the body has a value where ``number`` is present, whichever ``others`` are too."""
+    """Whether the body has a value where ``number`` is present, whichever ``others`` are too.
+
+    Its twins are present with it, but for those that may be empty.
+    """
     if kernel.guard == number:
         return True
+    twins = kernel.twins[number]
+    others |= {twin for twin in twins if kernel.may_be_empty(twin)}
     for count in range(len(others) + 1):
         for absent in combinations(sorted(others), count):
             fills = {k: kernel.op.inputs[k].type.fill for k in absent}
-            present = others - frozenset(absent) | {number} | kernel.twins[number]
+            present = (others | twins | {number}) - frozenset(absent)
             partial = simplify_absence(kernel.op.body, kernel.dtypes, fills, present)
             if kernel.outcome_of(partial) is None or kernel.may_be_nothing(partial):
                 return False
@@ -76,7 +81,8 @@ def _has_no_padding(kernel: Kernel, number: int) -> bool:
     levels = kernel.space.inputs[number].levels
     whole = [level.expr.index for level in levels if isinstance(level.expr, Dim)]
     return (
-        all(level.type.kind in _EXACT and not level.is_diagonal for level in levels)
+        not kernel.may_be_empty(number)
+        and all(level.type.kind in _EXACT and not level.is_diagonal for level in levels)
         and len(set(whole)) == len(levels)
         and all(
             kernel.space.loops[loop].extent == level.size

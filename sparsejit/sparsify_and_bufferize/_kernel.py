@@ -74,6 +74,7 @@ class Kernel:
     """One ``Generic`` about to become loops; ``symbols`` are the function's symbols by number.
 
     ``has_entries``: the result stores all that it will, so that what is not summed needs no visit.
+    ``unasked`` is an input whose slots are visited whether they hold an entry or not.
     """
 
     op: Generic
@@ -82,6 +83,7 @@ class Kernel:
     symbols: Mapping[int, loops.Expr]
     namer: Names
     has_entries: bool = False
+    unasked: int | None = None
 
     @property
     def out(self) -> int:
@@ -119,7 +121,7 @@ class Kernel:
 
     @cached_property
     def twins(self) -> Mapping[int, frozenset[int]]:
-        """The sparse inputs, each with those behind it that have the same entries.
+        """The sparse inputs, each with those behind it that have the same slots.
 
         So it is where both took over the entries of one tensor and are indexed alike; they are
         found where the first one is.
@@ -162,7 +164,23 @@ class Kernel:
 
     def is_resolved(self, operand: int, cursor: Cursor) -> bool:
         """Whether all levels of ``operand`` are resolved: it stores an entry here."""
-        return cursor.level == len(self.space.inputs[operand].levels)
+        levels = len(self.space.inputs[operand].levels)
+        return cursor.level == levels + self.may_be_empty(operand)
+
+    def may_be_empty(self, operand: int) -> bool:
+        """Whether slots of ``operand`` have flags that say whether they hold an entry."""
+        buffer = self.inputs[operand]
+        has_flags = isinstance(buffer, SparseBuffer) and buffer.met is not None
+        return has_flags and operand != self.unasked
+
+    def flag(self, operand: int, cursor: Cursor) -> loops.Expr | None:
+        """Return the flag of the slot at ``cursor``, where that is what is left to ask."""
+        buffer = self.inputs[operand]
+        assert isinstance(buffer, SparseBuffer)
+        is_slot = cursor.level == len(self.space.inputs[operand].levels)
+        if buffer.met is None or not is_slot:
+            return None
+        return loops.Load(buffer.met, (self.value_slot(operand, cursor),))
 
     def is_inside(self, operand: int, cursor: Cursor) -> bool:
         """Whether the next level has all coordinates of a loop: none is outside of its extent."""

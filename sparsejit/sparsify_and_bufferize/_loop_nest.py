@@ -52,7 +52,11 @@ class LoopNest:
         sampler: int | None = None,
         part: int | None = None,
     ) -> None:
-        self._kernel = replace(kernel, has_entries=isinstance(sink, PatternSink))
+        self._kernel = replace(
+            kernel,
+            has_entries=isinstance(sink, PatternSink),
+            unasked=sink.flagged if isinstance(sink, SampledSink) else None,
+        )
         self._order = order.loops
         self._located = order.located
         self._sink = sink
@@ -198,6 +202,12 @@ class LoopNest:
         for operand, cursor in sorted(state.cursors.items()):
             if kernel.is_resolved(operand, cursor):
                 continue
+            flag = kernel.flag(operand, cursor)
+            if flag is not None:
+                asked = replace(cursor, level=cursor.level + 1)
+                found = self._settle(state.advance(operand, asked), then)
+                missed = self._settle(state.without(frozenset({operand})), then)
+                return (loops.If(flag, found, missed),) if found or missed else ()
             expr = kernel.level_expr(operand, cursor.level)
             if not kernel.is_bound(expr, state):
                 continue

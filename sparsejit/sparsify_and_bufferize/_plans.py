@@ -13,7 +13,7 @@ from sparsejit._dataclasses import dataclass
 from sparsejit.affine import dims_of
 from sparsejit.ir import loops
 from sparsejit.ir.scalar import Select, args_of
-from sparsejit.ir.tensor import Generic
+from sparsejit.ir.tensor import Generic, Value
 from sparsejit.sparsify_and_bufferize._buffers import Buffer, DenseBuffer, SparseBuffer
 from sparsejit.sparsify_and_bufferize._iteration_graph import LoopOrder, loop_orders
 from sparsejit.sparsify_and_bufferize._level_space import Access, LevelSpace, level_spaces_of
@@ -45,6 +45,7 @@ class Task:
     """What ``sparsify`` is asked for, handed on to the ways of doing it.
 
     ``visits_grids`` allows plans that visit every coordinate of two dimensions (``GridError``).
+    Some of the entries of an operand in ``shared`` may stay in its slots (``SparseBuffer.met``).
     """
 
     op: Generic
@@ -55,6 +56,7 @@ class Task:
     updates: bool
     converts: bool
     visits_grids: bool = False
+    shared: frozenset[Value] = frozenset()
 
 
 def plans_of(task: Task) -> Iterator[Plan]:

@@ -8,6 +8,8 @@ together. What decides whether there is an element is done once, not first to co
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sparsejit.errors import UnsupportedError
 from sparsejit.formats import LevelKind
 from sparsejit.ir import loops
@@ -25,13 +27,18 @@ __all__ = ["SampledSink"]
 class SampledSink(PlainSink):
     """Some of the entries of input ``operand``, stored like it: full levels, then a compressed one.
 
+    With ``keeps_slots`` they stay where they are, in the slots of the operand, with their flags.
+    Of an operand that is like this the result has just the entries: each slot gets a value, where
+    the one that it is made of was, which nobody else reads.
     Raises ``UnsupportedError`` for another format.
     """
 
     random_access = True
     concurrent = True
 
-    def __init__(self, kernel: Kernel, operand: int, result: SparseBuffer) -> None:
+    def __init__(
+        self, kernel: Kernel, operand: int, result: SparseBuffer, *, keeps_slots: bool = False
+    ) -> None:
         source = kernel.inputs[operand]
         *upper, last = result.format.levels
         compressed = last.type.kind is LevelKind.COMPRESSED and not last.type.nonunique
@@ -46,27 +53,35 @@ class SampledSink(PlainSink):
         self._result = result
         name = result.values.name.removesuffix("_vals")
         fresh = kernel.namer.fresh
-        self._room = loops.Memref(fresh(f"{name}_room"), dtype, 1)
-        self._met = loops.Memref(fresh(f"{name}_met"), DType.BOOL, 1)
+        self.flagged = None if source.met is None else operand
+        replaces = source.met is not None and source.values.dtype is dtype
+        self._room = source.values if replaces else loops.Memref(fresh(f"{name}_room"), dtype, 1)
+        self._met = source.met or loops.Memref(fresh(f"{name}_met"), DType.BOOL, 1)
+        self._made = tuple(m for m in (self._room, self._met) if m not in source.owned)
+        self._keeps_slots = keeps_slots
 
     @property
     def result(self) -> Buffer:
+        if self._keeps_slots:
+            return replace(self._source, values=self._room, met=self._met)
         return self._result
 
     @property
     def storage(self) -> str:
         name = self._kernel.op.inputs[self._operand].name
+        if self._keeps_slots:
+            return f"some entries of {name}, in its slots"
         return f"some entries of {name}, moved together in the end"
 
     def prologue(self) -> Stmts:
         slots = (loops.DimOf(self._source.values, 0),)
         start = self._kernel.fill if self._kernel.reads_out else None
-        return (
-            loops.Alloc(self._room, slots, start),
-            loops.Alloc(self._met, slots, ix.true(False).const),
-        )
+        fills = {self._room: start, self._met: ix.true(False).const}
+        return tuple(loops.Alloc(memref, slots, fills[memref]) for memref in self._made)
 
     def epilogue(self) -> Stmts:
+        if self._keeps_slots:
+            return ()
         level = len(self._result.format.levels) - 1
         pos, crd = self._result.positions[level], self._result.coordinates[level]
         assert pos is not None
@@ -83,8 +98,7 @@ class SampledSink(PlainSink):
             loops.Alloc(crd, (total,)),
             loops.Alloc(self._result.values, (total,)),
             self._moved(pos, crd, parents),
-            loops.Dealloc(self._room),
-            loops.Dealloc(self._met),
+            *(loops.Dealloc(memref) for memref in self._made),
         )
 
     def _rows(self, row: loops.Var) -> tuple[loops.Expr, loops.Expr]:
@@ -138,7 +152,5 @@ class SampledSink(PlainSink):
 
     def store(self, state: State, value: loops.Expr, reduce: BinaryOp | None) -> Stmts:
         at = self._at(state)
-        return (
-            loops.Store(self._room, at, narrowed(value, self._room.dtype), reduce),
-            loops.Store(self._met, at, ix.true()),
-        )
+        put = loops.Store(self._room, at, narrowed(value, self._room.dtype), reduce)
+        return (put,) if self.flagged is not None else (put, loops.Store(self._met, at, ix.true()))

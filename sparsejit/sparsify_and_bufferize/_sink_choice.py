@@ -10,6 +10,7 @@ sorted; any other goes through a workspace of entries.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from sparsejit.affine import AffineExpr, Dim, dims_of
 from sparsejit.errors import UnsupportedError
@@ -52,7 +53,7 @@ def sinks_for(task: Task, plan: Plan) -> list[MakeSink]:
         case SparseBuffer() if destination.format.is_all_full:
             return [lambda kernel: FullSink(kernel, destination, scatters=_scatters(kernel, order))]
         case SparseBuffer() if plan.sampler is not None:
-            return [lambda kernel: SampledSink(kernel, _needed(kernel, plan.sampler), destination)]
+            return [lambda kernel: _sampled(kernel, plan.sampler, task, destination)]
         case SparseBuffer() if plan.scatter:
             return _scattering(task, order, destination)
         case SparseBuffer() if task.options.storage == "runtime":
@@ -66,11 +67,18 @@ def sinks_for(task: Task, plan: Plan) -> list[MakeSink]:
         case SparseBuffer():
             return [
                 lambda kernel: PatternSink(kernel, _pattern_operand(kernel), destination),
-                lambda kernel: SampledSink(kernel, _sampling_operand(kernel), destination),
+                lambda kernel: SampledSink(kernel, _flagged_operand(kernel), destination),
+                lambda kernel: _sampled(kernel, _sampling_operand(kernel), task, destination),
                 lambda kernel: AppendSink(
                     *_appendable(kernel, order, destination, every_level=False)
                 ),
             ]
+
+
+def _sampled(kernel: Kernel, number: int | None, task: Task, result: SparseBuffer) -> Sink:
+    operand = _needed(kernel, number)
+    keeps_slots = kernel.op.inputs[operand] in task.shared
+    return SampledSink(kernel, operand, result, keeps_slots=keeps_slots)
 
 
 def _scattering(task: Task, order: LoopOrder, destination: SparseBuffer) -> list[MakeSink]:
@@ -173,6 +181,8 @@ def _pattern_operand(kernel: Kernel) -> int:
             kernel.inputs[number], SparseBuffer
         ):
             continue
+        if kernel.may_be_empty(number):
+            continue
         others = frozenset(sparse) - {number}
         start = kernel.start()
         if kernel.outcome(start.without(frozenset({number}))) is not None:
@@ -192,6 +202,18 @@ def _needed(kernel: Kernel, number: int | None) -> int:
     return number
 
 
+def _flagged_operand(kernel: Kernel) -> int:
+    """Return an input in the slots of another one that has exactly the entries of the result."""
+    for number, access in enumerate(kernel.space.inputs):
+        if not kernel.may_be_empty(number) or access.levels != kernel.space.output.levels:
+            continue
+        alone = replace(kernel, unasked=number)
+        leader = next(k for k, twins in kernel.twins.items() if number in {k, *twins})
+        if set(kernel.twins) == {leader} and always_stores(alone, leader, frozenset()):
+            return _needed(kernel, number)
+    raise UnsupportedError("no operand in the slots of another one has the entries of the result")
+
+
 def _sampling_operand(kernel: Kernel) -> int:
     """Return an input that stores what the result does, and maybe more: others decide that.
 
@@ -200,7 +222,7 @@ def _sampling_operand(kernel: Kernel) -> int:
     sparse = list(kernel.twins)
     for number in sparse if len(sparse) > 1 else ():
         if kernel.space.inputs[number].levels == kernel.space.output.levels:
-            return _needed(kernel, number)
+            return number
     raise UnsupportedError("no operand has the entries of the result among its own")
 
 

@@ -63,18 +63,20 @@ def sparsify(
     *,
     updates: bool = False,
     converts: bool = True,
+    shared: frozenset[Value] = frozenset(),
 ) -> Sparsified:
     """Return the loops of ``op``.
 
     ``destination`` is the buffer of a dense result, or the memrefs that a sparse result will
     define, or (``updates``) the storage of a sparse tensor whose entries change in place.
-    ``converts`` allows that operands are converted first. Raises ``UnsupportedError`` where no way
-    of lowering works, with all reasons.
+    ``converts`` allows that operands are converted first. A result with some of the entries of an
+    input in ``shared`` may be left in the slots of that input.
+    Raises ``UnsupportedError`` where no way of lowering works, with all reasons.
     """
     if updates:
         assert isinstance(destination, SparseBuffer)
         op, inputs = _with_destination_as_input(op), (*inputs, destination)
-    task = Task(op, inputs, destination, symbols, options, updates, converts)
+    task = Task(op, inputs, destination, symbols, options, updates, converts, shared=shared)
     reasons: dict[str, UnsupportedError] = {}
     for grids in (False, True):
         allowed = replace(task, visits_grids=grids)

@@ -82,7 +82,8 @@ class ValueBuffers:
                 continue
             buffer = self._storage.get(owned.value) or self._buffers.get(owned.value)
             if isinstance(buffer, DenseBuffer | SparseBuffer):
-                freed += [loops.Dealloc(memref) for memref in memrefs_of(buffer)]
+                ended = buffer.owned if isinstance(buffer, SparseBuffer) else memrefs_of(buffer)
+                freed += [loops.Dealloc(memref) for memref in ended]
         return tuple(freed)
 
     # ------------------------------------------------------------ dense values and slices
