@@ -192,7 +192,10 @@ def _loaded(cache: bool) -> _Code | None:
     if not is_supported():
         return None
     try:
-        loaded = load_module(lambda _: Emitted(TEXT, ()), (TEXT,), "guarded", {}, cache=cache)
+        # Optimized it is a tenth of a microsecond faster, and takes ten times as long to compile.
+        loaded = load_module(
+            lambda _: Emitted(TEXT, (), is_short=True), (TEXT,), "guarded", {}, cache=cache
+        )
     except BackendError as error:
         logger.warning("calls take the long way: %s", error)
         return None
