@@ -86,7 +86,7 @@ class Functions:
             self._advise(b, memory, b.function.params[0])
             b.ret(memory)
 
-        return self.define("allocate", "ptr", ["i64"], body, "alwaysinline nounwind")
+        return self.define("allocate", "ptr", ["i64"], body, "noinline nounwind")
 
     def _advise(self, b: Builder, memory: Value, size: Value) -> None:
         """Ask for huge pages where there is much memory; nothing depends on the answer."""
@@ -139,6 +139,8 @@ class Functions:
         found = self.module.defined(name)
         if found is not None:
             return found
+        if "noinline" not in suffix:
+            self.module.needs_optimizer = True
         function = self.module.define(name, result, operands, suffix=suffix)
         builder = Builder(function)
         body(builder)

@@ -6,10 +6,10 @@ declare void @free(ptr)
 define internal i32 @loops(ptr noalias %p0, i64 %p1, i64 %p2, ptr noalias %p3, i64 %p4, ptr noalias %p5, ptr noalias %p6) noinline nounwind {
 slots:
   %v1 = alloca i32
-  %v45 = alloca ptr
-  store ptr null, ptr %v45, align 8
-  %v89 = alloca ptr
-  store ptr null, ptr %v89, align 8
+  %v44 = alloca ptr
+  store ptr null, ptr %v44, align 8
+  %v86 = alloca ptr
+  store ptr null, ptr %v86, align 8
   br label %body
 body:
   %v2 = add i64 %p1, 1
@@ -44,129 +44,126 @@ body:
   %v31 = call {i64, i1} @llvm.umul.with.overflow.i64(i64 8, i64 %p1)
   %v32 = extractvalue {i64, i1} %v31, 0
   %v33 = extractvalue {i64, i1} %v31, 1
-  %v34 = or i1 false, %v33
-  %v35 = call {i64, i1} @llvm.umul.with.overflow.i64(i64 %v32, i64 2)
-  %v36 = extractvalue {i64, i1} %v35, 0
-  %v37 = extractvalue {i64, i1} %v35, 1
-  %v38 = or i1 %v34, %v37
-  %v39 = icmp slt i64 %v36, 0
-  %v40 = or i1 %v38, %v39
-  br i1 %v40, label %leave, label %go_on
+  %v34 = call {i64, i1} @llvm.umul.with.overflow.i64(i64 %v32, i64 2)
+  %v35 = extractvalue {i64, i1} %v34, 0
+  %v36 = extractvalue {i64, i1} %v34, 1
+  %v37 = or i1 %v33, %v36
+  %v38 = icmp slt i64 %v35, 0
+  %v39 = or i1 %v37, %v38
+  br i1 %v39, label %leave, label %go_on
 leave:
   store i32 1, ptr %v1, align 4
   br label %fail
 go_on:
-  %v41 = call ptr @allocate(i64 %v36)
-  %v42 = icmp eq ptr %v41, null
-  %v43 = icmp ne i64 %v36, 0
-  %v44 = and i1 %v42, %v43
-  br i1 %v44, label %leave.1, label %go_on.1
+  %v40 = call ptr @allocate(i64 %v35)
+  %v41 = icmp eq ptr %v40, null
+  %v42 = icmp ne i64 %v35, 0
+  %v43 = and i1 %v41, %v42
+  br i1 %v43, label %leave.1, label %go_on.1
 leave.1:
   store i32 1, ptr %v1, align 4
   br label %fail
 go_on.1:
-  store ptr %v41, ptr %v45, align 8
-  %v46 = icmp slt i64 0, %p1
-  br i1 %v46, label %for, label %end
+  store ptr %v40, ptr %v44, align 8
+  %v45 = icmp slt i64 0, %p1
+  br i1 %v45, label %for, label %end
 for:
-  %v47 = phi i64 [ 0, %go_on.1 ], [ %v60, %end.1 ]
-  %v48 = icmp slt i64 0, 2
-  br i1 %v48, label %for.1, label %end.1
+  %v46 = phi i64 [ 0, %go_on.1 ], [ %v58, %end.1 ]
+  br i1 true, label %for.1, label %end.1
 for.1:
-  %v49 = phi i64 [ 0, %for ], [ %v58, %for.1 ]
-  %v50 = mul nsw i64 %v47, %v19
-  %v51 = getelementptr inbounds i8, ptr %v20, i64 %v50
-  %v52 = mul nsw i64 %v49, -24
-  %v53 = getelementptr inbounds i8, ptr %v51, i64 %v52
-  %v54 = load double, ptr %v53, align 1
-  %v55 = mul nsw i64 %v47, 2
-  %v56 = add nsw i64 %v55, %v49
-  %v57 = getelementptr inbounds double, ptr %v41, i64 %v56
-  store double %v54, ptr %v57, align 8
-  %v58 = add nsw i64 %v49, 1
-  %v59 = icmp slt i64 %v58, 2
-  br i1 %v59, label %for.1, label %end.1
+  %v47 = phi i64 [ 0, %for ], [ %v56, %for.1 ]
+  %v48 = mul nsw i64 %v46, %v19
+  %v49 = getelementptr inbounds i8, ptr %v20, i64 %v48
+  %v50 = mul nsw i64 %v47, -24
+  %v51 = getelementptr inbounds i8, ptr %v49, i64 %v50
+  %v52 = load double, ptr %v51, align 1
+  %v53 = mul nsw i64 %v46, 2
+  %v54 = add nsw i64 %v53, %v47
+  %v55 = getelementptr inbounds double, ptr %v40, i64 %v54
+  store double %v52, ptr %v55, align 8
+  %v56 = add nsw i64 %v47, 1
+  %v57 = icmp slt i64 %v56, 2
+  br i1 %v57, label %for.1, label %end.1
 end.1:
-  %v60 = add nsw i64 %v47, 1
-  %v61 = icmp slt i64 %v60, %p1
-  br i1 %v61, label %for, label %end
+  %v58 = add nsw i64 %v46, 1
+  %v59 = icmp slt i64 %v58, %p1
+  br i1 %v59, label %for, label %end
 end:
-  %v62 = icmp slt i64 0, 1
-  br i1 %v62, label %for.2, label %end.2
+  br i1 true, label %for.2, label %end.2
 for.2:
-  %v63 = phi i64 [ 0, %end ], [ %v65, %for.2 ]
-  %v64 = getelementptr inbounds double, ptr %p5, i64 %v63
-  store double 0x4000000000000000, ptr %v64, align 8
-  %v65 = add nsw i64 %v63, 1
-  %v66 = icmp slt i64 %v65, 1
-  br i1 %v66, label %for.2, label %end.2
+  %v60 = phi i64 [ 0, %end ], [ %v62, %for.2 ]
+  %v61 = getelementptr inbounds double, ptr %p5, i64 %v60
+  store double 0x4000000000000000, ptr %v61, align 8
+  %v62 = add nsw i64 %v60, 1
+  %v63 = icmp slt i64 %v62, 1
+  br i1 %v63, label %for.2, label %end.2
 end.2:
-  %v67 = load double, ptr %v30, align 1
-  %v68 = load double, ptr %p5, align 8
-  %v69 = fmul reassoc contract double %v68, %v67
-  store double %v69, ptr %p5, align 8
-  %v70 = getelementptr inbounds i8, ptr %v14, i64 %v13
-  %v71 = getelementptr inbounds double, ptr %v70, i64 2
-  store double 0xC01C000000000000, ptr %v71, align 8
-  %v72 = load double, ptr %v30, align 1
-  %v73 = fcmp oge double %v72, 0x4049000000000000
-  %v74 = fcmp uno double %v72, %v72
-  %v75 = or i1 %v73, %v74
-  %v76 = select i1 %v75, double %v72, double 0x4049000000000000
-  store double %v76, ptr %v30, align 1
-  %v77 = icmp slt i64 0, %p2
-  br i1 %v77, label %for.3, label %end.3
+  %v64 = load double, ptr %v30, align 1
+  %v65 = load double, ptr %p5, align 8
+  %v66 = fmul reassoc contract double %v65, %v64
+  store double %v66, ptr %p5, align 8
+  %v67 = getelementptr inbounds i8, ptr %v14, i64 %v13
+  %v68 = getelementptr inbounds double, ptr %v67, i64 2
+  store double 0xC01C000000000000, ptr %v68, align 8
+  %v69 = load double, ptr %v30, align 1
+  %v70 = fcmp oge double %v69, 0x4049000000000000
+  %v71 = fcmp uno double %v69, %v69
+  %v72 = or i1 %v70, %v71
+  %v73 = select i1 %v72, double %v69, double 0x4049000000000000
+  store double %v73, ptr %v30, align 1
+  %v74 = icmp slt i64 0, %p2
+  br i1 %v74, label %for.3, label %end.3
 for.3:
-  %v78 = phi i64 [ 0, %end.2 ], [ %v85, %for.3 ]
-  %v79 = mul nsw i64 %v78, -8
-  %v80 = getelementptr inbounds i8, ptr %v26, i64 %v79
-  %v81 = load double, ptr %v80, align 1
-  %v82 = getelementptr inbounds double, ptr %v23, i64 %v78
-  %v83 = load double, ptr %v82, align 8
-  %v84 = fadd reassoc contract double %v83, %v81
-  store double %v84, ptr %v82, align 8
-  %v85 = add nsw i64 %v78, 1
-  %v86 = icmp slt i64 %v85, %p2
-  br i1 %v86, label %for.3, label %end.3
+  %v75 = phi i64 [ 0, %end.2 ], [ %v82, %for.3 ]
+  %v76 = mul nsw i64 %v75, -8
+  %v77 = getelementptr inbounds i8, ptr %v26, i64 %v76
+  %v78 = load double, ptr %v77, align 1
+  %v79 = getelementptr inbounds double, ptr %v23, i64 %v75
+  %v80 = load double, ptr %v79, align 8
+  %v81 = fadd reassoc contract double %v80, %v78
+  store double %v81, ptr %v79, align 8
+  %v82 = add nsw i64 %v75, 1
+  %v83 = icmp slt i64 %v82, %p2
+  br i1 %v83, label %for.3, label %end.3
 end.3:
-  %v87 = call ptr @allocate(i64 24)
-  %v88 = icmp eq ptr %v87, null
-  br i1 %v88, label %leave.2, label %go_on.2
+  %v84 = call ptr @allocate(i64 24)
+  %v85 = icmp eq ptr %v84, null
+  br i1 %v85, label %leave.2, label %go_on.2
 leave.2:
   store i32 1, ptr %v1, align 4
   br label %fail
 go_on.2:
-  store ptr %v87, ptr %v89, align 8
-  call void @free(ptr %v87)
-  store ptr null, ptr %v89, align 8
-  %v90 = load double, ptr %p5, align 8
-  store double %v90, ptr %v30, align 1
-  %v91 = sitofp i64 0 to double
-  %v92 = load double, ptr %p3, align 8
-  %v93 = fadd reassoc contract double %v92, %v91
-  store double %v93, ptr %p3, align 8
-  store ptr %v41, ptr %p6, align 8
-  %v94 = getelementptr inbounds i8, ptr %p6, i64 8
-  store ptr %v41, ptr %v94, align 8
-  %v95 = getelementptr inbounds i8, ptr %p6, i64 16
-  store i64 %p1, ptr %v95, align 8
-  %v96 = getelementptr inbounds i8, ptr %p6, i64 24
-  store i64 2, ptr %v96, align 8
-  %v97 = getelementptr inbounds i8, ptr %p6, i64 32
-  store i64 16, ptr %v97, align 8
-  %v98 = getelementptr inbounds i8, ptr %p6, i64 40
-  store i64 8, ptr %v98, align 8
+  store ptr %v84, ptr %v86, align 8
+  call void @free(ptr %v84)
+  store ptr null, ptr %v86, align 8
+  %v87 = load double, ptr %p5, align 8
+  store double %v87, ptr %v30, align 1
+  %v88 = sitofp i64 0 to double
+  %v89 = load double, ptr %p3, align 8
+  %v90 = fadd reassoc contract double %v89, %v88
+  store double %v90, ptr %p3, align 8
+  store ptr %v40, ptr %p6, align 8
+  %v91 = getelementptr inbounds i8, ptr %p6, i64 8
+  store ptr %v40, ptr %v91, align 8
+  %v92 = getelementptr inbounds i8, ptr %p6, i64 16
+  store i64 %p1, ptr %v92, align 8
+  %v93 = getelementptr inbounds i8, ptr %p6, i64 24
+  store i64 2, ptr %v93, align 8
+  %v94 = getelementptr inbounds i8, ptr %p6, i64 32
+  store i64 16, ptr %v94, align 8
+  %v95 = getelementptr inbounds i8, ptr %p6, i64 40
+  store i64 8, ptr %v95, align 8
   ret i32 0
 fail:
-  %v99 = load ptr, ptr %v45, align 8
-  call void @free(ptr %v99)
-  %v100 = load ptr, ptr %v89, align 8
-  call void @free(ptr %v100)
-  %v101 = load i32, ptr %v1, align 4
-  ret i32 %v101
+  %v96 = load ptr, ptr %v44, align 8
+  call void @free(ptr %v96)
+  %v97 = load ptr, ptr %v86, align 8
+  call void @free(ptr %v97)
+  %v98 = load i32, ptr %v1, align 4
+  ret i32 %v98
 }
 
-define internal ptr @allocate(i64 %p0) alwaysinline nounwind {
+define internal ptr @allocate(i64 %p0) noinline nounwind {
 slots:
   br label %body
 body:
@@ -185,7 +182,7 @@ small:
   ret ptr %v1
 }
 
-define i32 @entry(ptr %p0) nounwind {
+define i32 @entry(ptr %p0) noinline optnone nounwind {
 slots:
   br label %body
 body:
