@@ -6,7 +6,7 @@ function, as its parameters or loaded from a block.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 
 from sparsejit._dataclasses import dataclass
@@ -108,6 +108,27 @@ class Closure:
                 for place, value in enumerate(self._flat)
             ]
         )
+
+    def arrays(self, b: Builder, block: Value, names: Container[str]) -> Captures:
+        """Return the arrays of these names as they are in the block, and nothing else of it."""
+        places = {value.text: place for place, value in enumerate(self._flat)}
+
+        def read(value: Value) -> Value:
+            if value.known is not None:
+                return value
+            return b.load(b.offset(block, places[value.text] * SLOT), value.type, 8)
+
+        wanted = (array for array in self._captures.arrays if array.memref.name in names)
+        arrays = tuple(
+            replace(
+                array,
+                pointer=read(array.pointer),
+                extents=tuple(map(read, array.extents)),
+                strides=tuple(map(read, array.strides)),
+            )
+            for array in wanted
+        )
+        return Captures((), arrays)
 
     def read(self, b: Builder, block: Value, *names: str) -> list[Value]:
         """Return further values as they are in the block."""

@@ -18,7 +18,7 @@ from llvmlite.binding import ffi
 from llvmlite.binding.newpassmanagers import NewPassManager
 
 from sparsejit.backends.llvm._blas import BLAS_SYMBOLS
-from sparsejit.backends.llvm._engine import Emitted
+from sparsejit.backends.llvm._engine import Effort, Emitted
 from sparsejit.backends.llvm._functions import EXTERNAL
 from sparsejit.backends.llvm._options import Host
 from sparsejit.errors import BackendError
@@ -75,10 +75,10 @@ def compiled(emitted: Emitted, called: frozenset[str] = frozenset()) -> bytes:
     _check_symbols(emitted.external, called)
     # Types, constants and metadata live as long as their context: the global one never ends.
     with binding.create_context() as context, _parsed(emitted.text, context) as module:
-        machine = _machine(0 if emitted.is_short else 2)
+        machine = _machine(0 if emitted.effort is Effort.LEAST else 2)
         tuning = binding.PipelineTuningOptions(speed_level=2)
         tuning.loop_vectorization = True
-        tuning.loop_unrolling = True
+        tuning.loop_unrolling = emitted.effort is Effort.FULL
         builder = binding.create_pass_builder(machine, tuning)
         with _passes(builder, emitted) as passes:
             passes.run(module, builder)
@@ -92,7 +92,7 @@ def _passes(builder: Any, emitted: Emitted) -> Iterator[Any]:
 
     llvmlite's wrapper has a method for that, which one of its bases hides.
     """
-    if emitted.is_short:
+    if emitted.effort in (Effort.PRINTED, Effort.LEAST):
         passes = binding.create_new_module_pass_manager()
         passes.add_sroa_pass()
         passes.add_instruction_combine_pass()

@@ -14,6 +14,7 @@ import os
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from enum import Enum
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from sparsejit.backends.llvm._pool import COUNT, RUN, Pool
 from sparsejit.backends.llvm._pool_text import POOL_EXTERNAL, pool_text
 from sparsejit.debug import logger
 
-__all__ = ["Emitted", "Loaded", "environment", "load_module", "thread_pool"]
+__all__ = ["Effort", "Emitted", "Loaded", "environment", "load_module", "thread_pool"]
 
 _KIND = "llvm"
 _PROCESSOR = Path("/proc/cpuinfo")
@@ -45,16 +46,29 @@ _PROCESSOR_LINES = (
 )
 
 
+class Effort(Enum):
+    """What LLVM does for fast code."""
+
+    FULL = "full"
+    """All of its passes: loops become vectors and are unrolled, small functions are inlined."""
+    NESTED = "nested"
+    """All but unrolling: loops over few entries, in other such loops, get longer and no faster."""
+    PRINTED = "printed"
+    """It cleans up: loops have been printed as they are to run."""
+    LEAST = "least"
+    """It cleans up, and generates code in a hurry: what runs is over at once in any case."""
+
+
 @dataclass(frozen=True, slots=True)
 class Emitted:
     """The text of a module, and the external functions that it calls.
 
-    ``is_short``: what runs in it is over at once, whatever the optimizer would do.
+    ``effort`` is what to do for fast code.
     """
 
     text: str
     external: tuple[str, ...]
-    is_short: bool = False
+    effort: Effort = Effort.FULL
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +217,7 @@ def thread_pool() -> Pool:
 
 def _loaded_pool() -> Pool:
     text = pool_text(platform.machine())
-    emitted = Emitted(text, POOL_EXTERNAL, is_short=True)
+    emitted = Emitted(text, POOL_EXTERNAL, Effort.LEAST)
     known = frozenset(POOL_EXTERNAL)
     content, _ = _object(lambda _: emitted, ("pool", text), known, cache=True)
     names = ("count", "run", "forget", "limit", "least", "started")

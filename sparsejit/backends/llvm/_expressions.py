@@ -79,6 +79,11 @@ class Expressions:
         """Return a constant of any dtype."""
         return constant(const) if const.dtype is const.dtype.compute else half_constant(const)
 
+    @property
+    def units(self) -> frozenset[str]:
+        """The arrays whose neighbors along the last axis lie side by side."""
+        return frozenset(name for name, array in self.arrays.items() if array.is_unit)
+
     def place(self, array: Array, indices: tuple[Expr, ...]) -> Value:
         """Return the address of an element."""
         return address(self.builder, array, [self.value(index) for index in indices])

@@ -95,7 +95,7 @@ class Functions:
             b.ret(memory)
 
         name = "allocate_lines" if is_aligned else "allocate"
-        return self.define(name, "ptr", ["i64"], body, "alwaysinline nounwind")
+        return self.define(name, "ptr", ["i64"], body, "noinline nounwind")
 
     def _advise(self, b: Builder, memory: Value, size: Value) -> None:
         """Ask for huge pages where there is much memory; nothing depends on the answer."""
@@ -148,6 +148,8 @@ class Functions:
         found = self.module.defined(name)
         if found is not None:
             return found
+        if "noinline" not in suffix:
+            self.module.needs_optimizer = True
         function = self.module.define(name, result, operands, suffix=suffix)
         builder = Builder(function)
         body(builder)

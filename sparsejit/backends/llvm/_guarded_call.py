@@ -187,14 +187,14 @@ def _code(cache: bool) -> _Code | None:
 
 @functools.cache
 def _loaded(cache: bool) -> _Code | None:
-    from sparsejit.backends.llvm._engine import Emitted, load_module
+    from sparsejit.backends.llvm._engine import Effort, Emitted, load_module
 
     if not is_supported():
         return None
     try:
         # Optimized it is a tenth of a microsecond faster, and takes ten times as long to compile.
         loaded = load_module(
-            lambda _: Emitted(TEXT, (), is_short=True), (TEXT,), "guarded", {}, cache=cache
+            lambda _: Emitted(TEXT, (), Effort.LEAST), (TEXT,), "guarded", {}, cache=cache
         )
     except BackendError as error:
         logger.warning("calls take the long way: %s", error)

@@ -8,15 +8,36 @@ the fours end, and where the rest does, is what no processor predicts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from sparsejit.backends.llvm._work import segment_of
-from sparsejit.ir.loop_walk import all_expressions, blocks, expressions
+from sparsejit.ir.loop_walk import all_expressions, all_statements, blocks, expressions
 from sparsejit.ir.loop_writing import as_index, binary, compare, int_, times
-from sparsejit.ir.loops import Assign, DimOf, Expr, For, Let, Load, Search, Store, Var
+from sparsejit.ir.loops import (
+    Assign,
+    DimOf,
+    Expr,
+    For,
+    If,
+    Let,
+    Lit,
+    Load,
+    Search,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
 from sparsejit.ir.ops import BinaryOp
 
-__all__ = ["ONE_BY_ONE", "are_long", "loop_properties"]
+__all__ = [
+    "ONE_BY_ONE",
+    "are_long",
+    "has_nested_segments",
+    "is_left_to_llvm",
+    "is_of_known_length",
+    "loop_properties",
+]
 
 _LONG = 8
 _SCALAR = '!{!"llvm.loop.vectorize.width", i32 1}'
@@ -46,6 +67,55 @@ def loop_properties(stmt: For) -> tuple[str, ...]:
     if any(blocks(inner) for inner in stmt.body) or not _gathers(stmt):
         return ()
     return _SCALAR, _FOUR_SUMS
+
+
+def is_left_to_llvm(stmt: For, roots: Mapping[str, str]) -> bool:
+    """Whether LLVM's passes make a loop faster than it is printed.
+
+    They run innermost ones in vectors, unless they gather, one pass needs what another one stores,
+    or places are counted; and they thread what branches. ``roots`` name the array whose memory a
+    view shows.
+    """
+    inside = list(all_statements(stmt.body))
+    if any(isinstance(inner, For | While) for inner in inside):
+        return False
+    if any(isinstance(inner, If) for inner in inside) or loop_properties(stmt):
+        return True
+    counted = {inner.var.name for inner in inside if isinstance(inner, Assign)}
+    stored = {roots.get(s.memref.name, s.memref.name): s for s in inside if isinstance(s, Store)}
+    if any(_mentions(index, counted) for store in stored.values() for index in store.indices):
+        return False
+    loads = [
+        part
+        for inner in inside
+        for outer in expressions(inner)
+        for part in all_expressions(outer)
+        if isinstance(part, Load)
+    ]
+    stores = [stored.get(roots.get(load.memref.name, load.memref.name)) for load in loads]
+    return all(
+        store is None or store.indices == load.indices
+        for load, store in zip(loads, stores, strict=True)
+    )
+
+
+def is_of_known_length(stmt: For) -> bool:
+    """Whether LLVM's passes unroll a loop."""
+    return isinstance(stmt.lower, Lit) and isinstance(stmt.upper, Lit)
+
+
+def has_nested_segments(body: Sequence[Stmt]) -> bool:
+    """Whether loops over stored entries hold others, whose few passes LLVM keeps short."""
+    loops = [stmt for stmt in all_statements(body) if isinstance(stmt, For) and segment_of(stmt)]
+    return any(
+        isinstance(inner, For) and segment_of(inner) is not None
+        for loop in loops
+        for inner in all_statements(loop.body)
+    )
+
+
+def _mentions(expr: Expr, names: Collection[str]) -> bool:
+    return any(isinstance(part, Var) and part.name in names for part in all_expressions(expr))
 
 
 def _gathers(stmt: For) -> bool:

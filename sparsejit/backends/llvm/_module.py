@@ -14,14 +14,15 @@ from collections.abc import Sequence
 
 from sparsejit.backends.llvm._arrays import Array, Layout
 from sparsejit.backends.llvm._context import Context
-from sparsejit.backends.llvm._engine import Emitted
+from sparsejit.backends.llvm._engine import Effort, Emitted
 from sparsejit.backends.llvm._expand import Expanded
 from sparsejit.backends.llvm._functions import Functions
 from sparsejit.backends.llvm._interface import OBJECT_HEAD, growable, owned_roots, preallocated
+from sparsejit.backends.llvm._loop_notes import has_nested_segments
 from sparsejit.backends.llvm._options import CodeOptions
 from sparsejit.backends.llvm._parallel import ParallelLoops, parallel_loops
 from sparsejit.backends.llvm._statements import Statements
-from sparsejit.backends.llvm._text import Builder, Module, Value, integer
+from sparsejit.backends.llvm._text import COLD, Builder, Module, Value, integer
 from sparsejit.backends.llvm._text_values import Callee
 from sparsejit.backends.llvm._tiles import Tile, find_tiles
 from sparsejit.backends.llvm._types import in_register
@@ -98,9 +99,14 @@ class _ModuleWriter:
             "loops", "i32", operands, attributes=attributes, suffix="noinline nounwind"
         )
         self._write_loops(Builder(loops))
-        outer = self._module.define(entry, "i32", ["ptr"], is_internal=False, suffix="nounwind")
+        outer = self._module.define(entry, "i32", ["ptr"], is_internal=False, suffix=COLD)
         self._write_entry(Builder(outer), loops.callee)
-        return Emitted(self._module.text(), self._module.external)
+        return Emitted(self._module.text(), self._module.external, self._effort())
+
+    def _effort(self) -> Effort:
+        if has_nested_segments(self._func.body):
+            return Effort.NESTED
+        return Effort.FULL if self._module.needs_optimizer else Effort.PRINTED
 
     # ------------------------------------------------------------ the entry
 

@@ -28,7 +28,7 @@ from sparsejit.backends.llvm._partial_sums import (
     start_copies,
 )
 from sparsejit.backends.llvm._pool import COUNT, RUN
-from sparsejit.backends.llvm._text import Builder, Callee, Value, integer
+from sparsejit.backends.llvm._text import COLD, Builder, Callee, Value, integer
 from sparsejit.backends.llvm._types import in_register
 from sparsejit.backends.llvm._work import Work, place_of, work_of
 from sparsejit.ir.loop_walk import free_memrefs, free_vars
@@ -51,8 +51,6 @@ _MOST_COST = 1 << 20
 _MOST_ROOM = 1 << 26
 """The most bytes that copies of reduced arrays may have."""
 _INDEX = DType.INT64
-_SMALL = "noinline nounwind optsize"
-"""What runs once a chunk is not worth the compiler's time."""
 _LOWER, _UPPER = Var("%lower", _INDEX), Var("%upper", _INDEX)
 
 
@@ -166,13 +164,14 @@ class _Outline:
     def _cut(self, closure: Closure) -> Callee:
         """Write ``cut(closure, chunk, chunks)``: the first iteration of a chunk."""
         function = self._functions.module.define(
-            f"cut_{self._stmt.var.name}", "i64", ["ptr", "i64", "i64"], suffix=_SMALL
+            f"cut_{self._stmt.var.name}", "i64", ["ptr", "i64", "i64"], suffix=COLD
         )
         b = Builder(function)
         block, chunk, chunks = function.params
         lower, upper, total, each = closure.read(b, block, "lower", "upper", "total", "each")
         e = Expressions(b, self._functions)
-        closure.captures(b, block).into(e)
+        weighed = [pos.name for chain, _ in self._work.stored for pos in chain]
+        closure.arrays(b, block, weighed).into(e)
         share = _share(b, total, chunk, chunks)
         weights = closure.read(b, block, *(f"weight{n}" for n in range(len(self._work.stored))))
         if not weights:
@@ -202,7 +201,7 @@ class _Outline:
         """Write ``work(closure, chunk, chunks)``."""
         cut = self._cut(closure)
         function = self._functions.module.define(
-            f"work_{self._stmt.var.name}", "i32", ["ptr", "i64", "i64"], suffix=_SMALL
+            f"work_{self._stmt.var.name}", "i32", ["ptr", "i64", "i64"], suffix=COLD
         )
         b = Builder(function)
         block, chunk, chunks = function.params

@@ -72,6 +72,7 @@ def _flat(array: Array, pointer: Value) -> Array:
 def start_copies(e: Expressions, room: Value, array: Array, op: BinaryOp, count: Value) -> None:
     """Fill ``count`` copies of an array, one behind the other, with what changes nothing."""
     b, copies = e.builder, _flat(array, room)
+    b.module.needs_optimizer = True
     start = e.constant(identity(op, array.memref.dtype))
 
     def put(at: Value) -> None:
@@ -84,6 +85,7 @@ def start_copies(e: Expressions, room: Value, array: Array, op: BinaryOp, count:
 def add_copies(e: Expressions, room: Value, array: Array, op: BinaryOp, count: Value) -> None:
     """Add ``count`` copies to the array."""
     b, dtype = e.builder, array.memref.dtype
+    b.module.needs_optimizer = True
     copies, whole = _flat(array, room), _flat(array, array.pointer)
     elements = _elements(b, array)
 

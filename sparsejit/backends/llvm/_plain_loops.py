@@ -7,10 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sparsejit.backends.llvm._block_moves import is_moved, move
+from sparsejit.backends.llvm._context import Context
 from sparsejit.backends.llvm._control import either, loop
 from sparsejit.backends.llvm._expressions import Expressions
-from sparsejit.backends.llvm._loop_notes import ONE_BY_ONE, are_long, loop_properties
-from sparsejit.backends.llvm._options import CodeOptions
+from sparsejit.backends.llvm._loop_notes import (
+    ONE_BY_ONE,
+    are_long,
+    is_left_to_llvm,
+    loop_properties,
+)
 from sparsejit.backends.llvm._prefetch import (
     AheadOfStrip,
     Gather,
@@ -30,10 +36,16 @@ def write_loop(
     stmt: For,
     bounds: tuple[Value, Value],
     strip: AheadOfStrip | None,
-    options: CodeOptions,
+    context: Context,
     print_body: Callable[[], None],
 ) -> None:
     """Write a loop; ``strip`` is the part of a row that registers have meanwhile, if any."""
+    if is_moved(stmt, e.units, context.roots):
+        move(e, stmt, *bounds)
+        return
+    if is_left_to_llvm(stmt, context.roots):
+        e.builder.module.needs_optimizer = True
+    options = context.options
     found = () if "prefetch" in options.without else find_gathers(stmt)
     gathers, condition = worth_it(e, found, strip)
     streams = find_streams(stmt, options)

@@ -20,7 +20,7 @@ _BUCKETS = 256
 def sort_prefix(functions: Functions) -> Callee:
     """Return the function, which is added to the module when first asked for."""
     return functions.define(
-        "sort_prefix", "void", ["ptr", "i64"], lambda b: _body(b, functions), "nounwind"
+        "sort_prefix", "void", ["ptr", "i64"], lambda b: _body(b, functions), "noinline nounwind"
     )
 
 

@@ -11,11 +11,13 @@ from typing import assert_never
 
 from sparsejit.backends.llvm._arrays import Array, Layout, element_size, one_of, view_of
 from sparsejit.backends.llvm._blas import Product
+from sparsejit.backends.llvm._block_moves import fill
 from sparsejit.backends.llvm._context import Context
-from sparsejit.backends.llvm._control import either, loop
+from sparsejit.backends.llvm._control import either
 from sparsejit.backends.llvm._expressions import Expressions
 from sparsejit.backends.llvm._functions import Functions
 from sparsejit.backends.llvm._kept_rooms import KeptRooms
+from sparsejit.backends.llvm._loop_notes import is_of_known_length
 from sparsejit.backends.llvm._outline import write_parallel
 from sparsejit.backends.llvm._parallel import ParallelLoops
 from sparsejit.backends.llvm._plain_loops import write_loop
@@ -254,9 +256,9 @@ class Statements:
                 pointer = self._b.call(allocate, [size])
                 self._check_memory(pointer, size)
                 self._own(memref, pointer)
-        if stmt.fill is not None:
-            self._fill(memref, pointer, extents, self._e.constant(stmt.fill))
         array = Array(memref, Layout.CONTIGUOUS, pointer, extents)
+        if stmt.fill is not None:
+            fill(self._e, array, stmt.fill)
         self._e.arrays[memref.name] = self._in_slots(array)
 
     def _size(self, extents: Sequence[Value], size: int) -> Value:
@@ -277,13 +279,6 @@ class Statements:
             too_large = b.op("or", too_large, b.compare("slt", total, integer(0)))
             self.fail(integer(NO_MEMORY, "i32"), too_large)
         return total
-
-    def _fill(self, memref: Memref, pointer: Value, extents: Sequence[Value], value: Value) -> None:
-        count = integer(1)
-        for extent in extents:
-            count = self._b.mul(count, extent)
-        flat = Array(Memref(memref.name, memref.dtype, 1), Layout.CONTIGUOUS, pointer, (count,))
-        loop(self._b, integer(0), count, lambda at: self._put(flat, at, value))
 
     def _in_slots(self, array: Array) -> Array:
         """Return the array as it is, or in stack slots where it will grow."""
@@ -389,8 +384,9 @@ class Statements:
 
     def _inner_for(self, stmt: For) -> None:
         """Write a loop on one thread: by vectors where it only adds up."""
-        units = frozenset(name for name, array in self._e.arrays.items() if array.is_unit)
-        found = find_sums(stmt, units, self.context.roots, self._options)
+        if is_of_known_length(stmt):
+            self._b.module.needs_optimizer = True
+        found = find_sums(stmt, self._e.units, self.context.roots, self._options)
         if found is not None:
             write_sums(self._e, stmt, found, self._options)
         else:
@@ -404,7 +400,7 @@ class Statements:
         if self._tile is not None:
             strip = AheadOfStrip(self._tile[1].base, self._tile[1].width, lower, upper)
         bounds = lower, upper
-        write_loop(self._e, stmt, bounds, strip, self._options, lambda: self.block(stmt.body))
+        write_loop(self._e, stmt, bounds, strip, self.context, lambda: self.block(stmt.body))
 
     def _while(self, stmt: While) -> None:
         b = self._b

@@ -49,6 +49,7 @@ class SupportFunctions:
         found = self._functions.module.defined(full)
         if found is not None:
             return found
+        self._functions.module.needs_optimizer = True
         node, module = sources()[name]
         operands = [_kind(argument.annotation, real_kind) for argument in node.args.args]
         result = _kind(node.returns, real_kind)

@@ -8,7 +8,8 @@ LLVM's parser.)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import operator
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from sparsejit.backends.llvm._text_values import (
@@ -24,6 +25,7 @@ from sparsejit.backends.llvm._text_values import (
 )
 
 __all__ = [
+    "COLD",
     "Block",
     "Builder",
     "Callee",
@@ -37,6 +39,10 @@ __all__ = [
     "undefined",
     "vector_of",
 ]
+
+COLD: Final = "noinline optnone nounwind"
+"""The attributes of functions that run once a call or once a chunk: LLVM leaves them as they are,
+and generates code for them in a hurry."""
 
 
 class Function:
@@ -98,6 +104,9 @@ class Module:
         self._notes: dict[str, str] = {}
         self._defined: dict[str, Function] = {}
         self._metadata: list[str] = []
+        self.needs_optimizer = False
+        """Whether it has what takes all of LLVM's passes to be fast: loops that are left for it to
+        vectorize, and small functions to be inlined."""
 
     @property
     def external(self) -> tuple[str, ...]:
@@ -170,6 +179,28 @@ _FOLDED = {
     "or": lambda a, b: a | b,
     "xor": lambda a, b: a ^ b,
 }
+_COMPARED: dict[str, Callable[[int, int], bool]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "slt": operator.lt,
+    "sle": operator.le,
+    "sgt": operator.gt,
+    "sge": operator.ge,
+    "ult": lambda a, b: _unsigned(a) < _unsigned(b),
+}
+
+
+def _unsigned(value: int) -> int:
+    """Return what a number is when its bits are read without a sign."""
+    return value % (1 << 64)
+
+
+def _folded_truth(name: str, lhs: Value, rhs: Value) -> Value | None:
+    """Return ``lhs name rhs`` where one of two truth values is known, None where neither is."""
+    for known, other in ((lhs.known, rhs), (rhs.known, lhs)):
+        if known is not None:
+            return other if known == (name == "and") else integer(known, "i1")
+    return None
 
 
 class Builder:
@@ -234,6 +265,8 @@ class Builder:
         left, right = lhs.known, rhs.known
         if left is not None and right is not None and name in _FOLDED:
             return integer(_FOLDED[name](left, right), lhs.type)
+        if lhs.type == "i1" and name in ("and", "or"):
+            return _folded_truth(name, lhs, rhs)
         if lhs.type != "i64":
             return None
         if right == 0 and name in ("add", "sub", "or", "xor", "shl"):
@@ -267,6 +300,9 @@ class Builder:
     def compare(self, predicate: str, lhs: Value, rhs: Value) -> Value:
         """Return ``lhs predicate rhs``: ``slt`` and the like of integers, ``olt`` of floats."""
         assert lhs.type == rhs.type, (predicate, lhs.type, rhs.type)
+        left, right = lhs.known, rhs.known
+        if left is not None and right is not None and lhs.type != "i1" and predicate in _COMPARED:
+            return integer(_COMPARED[predicate](left, right), "i1")
         name = "icmp" if scalar_of(lhs.type)[0] in "ip" else "fcmp"
         kind = vector_of("i1", lanes_of(lhs.type))
         return self._line(kind, f"{name} {predicate} {lhs.type} {lhs.text}, {rhs.text}")
@@ -276,6 +312,8 @@ class Builder:
         assert then.type == orelse.type, (then.type, orelse.type)
         if then.text == orelse.text:
             return then
+        if condition.known is not None:
+            return then if condition.known else orelse
         return self._line(then.type, f"select {condition}, {then}, {orelse}")
 
     def cast(self, name: str, value: Value, kind: str) -> Value:

@@ -4,39 +4,38 @@ slots:
   %v1 = alloca i32
   br label %body
 body:
-  %v2 = icmp slt i64 0, 2
-  br i1 %v2, label %for, label %end
+  br i1 true, label %for, label %end
 for:
-  %v3 = phi i64 [ 0, %body ], [ %v5, %for ]
-  %v4 = getelementptr inbounds i16, ptr %p5, i64 %v3
-  store i16 16320, ptr %v4, align 2
-  %v5 = add nsw i64 %v3, 1
-  %v6 = icmp slt i64 %v5, 2
-  br i1 %v6, label %for, label %end
+  %v2 = phi i64 [ 0, %body ], [ %v4, %for ]
+  %v3 = getelementptr inbounds i16, ptr %p5, i64 %v2
+  store i16 16320, ptr %v3, align 2
+  %v4 = add nsw i64 %v2, 1
+  %v5 = icmp slt i64 %v4, 2
+  br i1 %v5, label %for, label %end
 end:
-  %v7 = icmp slt i64 0, %p1
-  br i1 %v7, label %for.1, label %end.1
+  %v6 = icmp slt i64 0, %p1
+  br i1 %v6, label %for.1, label %end.1
 for.1:
-  %v8 = phi i64 [ 0, %end ], [ %v23, %for.1 ]
-  %v9 = getelementptr inbounds i16, ptr %p0, i64 %v8
-  %v10 = load i16, ptr %v9, align 2
-  %v11 = call float @widen_float16(i16 %v10)
-  %v12 = call float @widen_bfloat16(i16 %p2)
-  %v13 = fmul float %v11, %v12
-  %v14 = call i16 @narrow_float16(float %v13)
-  %v15 = getelementptr inbounds i16, ptr %p3, i64 %v8
-  store i16 %v14, ptr %v15, align 2
-  %v16 = getelementptr inbounds i16, ptr %p0, i64 %v8
-  %v17 = load i16, ptr %v16, align 2
-  %v18 = call float @widen_float16(i16 %v17)
-  %v19 = call float @widen_bfloat16(i16 %p2)
-  %v20 = fmul float %v18, %v19
-  %v21 = call i16 @narrow_bfloat16(float %v20)
-  %v22 = getelementptr inbounds i16, ptr %p4, i64 %v8
-  store i16 %v21, ptr %v22, align 2
-  %v23 = add nsw i64 %v8, 1
-  %v24 = icmp slt i64 %v23, %p1
-  br i1 %v24, label %for.1, label %end.1
+  %v7 = phi i64 [ 0, %end ], [ %v22, %for.1 ]
+  %v8 = getelementptr inbounds i16, ptr %p0, i64 %v7
+  %v9 = load i16, ptr %v8, align 2
+  %v10 = call float @widen_float16(i16 %v9)
+  %v11 = call float @widen_bfloat16(i16 %p2)
+  %v12 = fmul float %v10, %v11
+  %v13 = call i16 @narrow_float16(float %v12)
+  %v14 = getelementptr inbounds i16, ptr %p3, i64 %v7
+  store i16 %v13, ptr %v14, align 2
+  %v15 = getelementptr inbounds i16, ptr %p0, i64 %v7
+  %v16 = load i16, ptr %v15, align 2
+  %v17 = call float @widen_float16(i16 %v16)
+  %v18 = call float @widen_bfloat16(i16 %p2)
+  %v19 = fmul float %v17, %v18
+  %v20 = call i16 @narrow_bfloat16(float %v19)
+  %v21 = getelementptr inbounds i16, ptr %p4, i64 %v7
+  store i16 %v20, ptr %v21, align 2
+  %v22 = add nsw i64 %v7, 1
+  %v23 = icmp slt i64 %v22, %p1
+  br i1 %v23, label %for.1, label %end.1
 end.1:
   ret i32 0
 }
@@ -121,7 +120,7 @@ body:
   ret i16 %v12
 }
 
-define i32 @entry(ptr %p0) nounwind {
+define i32 @entry(ptr %p0) noinline optnone nounwind {
 slots:
   br label %body
 body:

@@ -127,7 +127,7 @@ end:
   ret i32 0
 }
 
-define internal i64 @cut_i(ptr %p0, i64 %p1, i64 %p2) noinline nounwind optsize {
+define internal i64 @cut_i(ptr %p0, i64 %p1, i64 %p2) noinline optnone nounwind {
 slots:
   br label %body
 body:
@@ -139,41 +139,24 @@ body:
   %v6 = load i64, ptr %v5, align 8
   %v7 = getelementptr inbounds i8, ptr %p0, i64 192
   %v8 = load i64, ptr %v7, align 8
-  %v9 = load ptr, ptr %p0, align 8
-  %v10 = getelementptr inbounds i8, ptr %p0, i64 16
-  %v11 = load i64, ptr %v10, align 8
-  %v12 = getelementptr inbounds i8, ptr %p0, i64 32
-  %v13 = load i64, ptr %v12, align 8
-  %v14 = getelementptr inbounds i8, ptr %p0, i64 48
-  %v15 = load ptr, ptr %v14, align 8
-  %v16 = getelementptr inbounds i8, ptr %p0, i64 64
-  %v17 = load i64, ptr %v16, align 8
-  %v18 = getelementptr inbounds i8, ptr %p0, i64 80
-  %v19 = load i64, ptr %v18, align 8
-  %v20 = getelementptr inbounds i8, ptr %p0, i64 96
-  %v21 = load ptr, ptr %v20, align 8
-  %v22 = getelementptr inbounds i8, ptr %p0, i64 112
-  %v23 = load i64, ptr %v22, align 8
-  %v24 = getelementptr inbounds i8, ptr %p0, i64 128
-  %v25 = load i64, ptr %v24, align 8
-  %v26 = srem i64 %v6, %p2
-  %v27 = mul nsw i64 %v26, %p1
-  %v28 = sdiv i64 %v27, %p2
-  %v29 = sdiv i64 %v6, %p2
-  %v30 = mul nsw i64 %v29, %p1
-  %v31 = add nsw i64 %v30, %v28
-  %v32 = sub i64 %v4, %v2
-  %v33 = srem i64 %v32, %p2
-  %v34 = mul nsw i64 %v33, %p1
-  %v35 = sdiv i64 %v34, %p2
-  %v36 = sdiv i64 %v32, %p2
-  %v37 = mul nsw i64 %v36, %p1
-  %v38 = add nsw i64 %v37, %v35
-  %v39 = add nsw i64 %v2, %v38
-  ret i64 %v39
+  %v9 = srem i64 %v6, %p2
+  %v10 = mul nsw i64 %v9, %p1
+  %v11 = sdiv i64 %v10, %p2
+  %v12 = sdiv i64 %v6, %p2
+  %v13 = mul nsw i64 %v12, %p1
+  %v14 = add nsw i64 %v13, %v11
+  %v15 = sub i64 %v4, %v2
+  %v16 = srem i64 %v15, %p2
+  %v17 = mul nsw i64 %v16, %p1
+  %v18 = sdiv i64 %v17, %p2
+  %v19 = sdiv i64 %v15, %p2
+  %v20 = mul nsw i64 %v19, %p1
+  %v21 = add nsw i64 %v20, %v18
+  %v22 = add nsw i64 %v2, %v21
+  ret i64 %v22
 }
 
-define internal i32 @work_i(ptr %p0, i64 %p1, i64 %p2) noinline nounwind optsize {
+define internal i32 @work_i(ptr %p0, i64 %p1, i64 %p2) noinline optnone nounwind {
 slots:
   br label %body
 body:
@@ -204,7 +187,7 @@ body:
   ret i32 %v24
 }
 
-define i32 @entry(ptr %p0) nounwind {
+define i32 @entry(ptr %p0) noinline optnone nounwind {
 slots:
   br label %body
 body:

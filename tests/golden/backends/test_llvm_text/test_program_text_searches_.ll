@@ -153,7 +153,7 @@ miss:
   ret i64 -1
 }
 
-define i32 @entry(ptr %p0) nounwind {
+define i32 @entry(ptr %p0) noinline optnone nounwind {
 slots:
   br label %body
 body:

@@ -234,7 +234,7 @@ fail:
   ret i32 %v106
 }
 
-define internal ptr @allocate(i64 %p0) alwaysinline nounwind {
+define internal ptr @allocate(i64 %p0) noinline nounwind {
 slots:
   br label %body
 body:
@@ -279,7 +279,7 @@ small:
   ret {ptr, i64} %v15
 }
 
-define i32 @entry(ptr %p0) nounwind {
+define i32 @entry(ptr %p0) noinline optnone nounwind {
 slots:
   br label %body
 body:

@@ -7,10 +7,10 @@ declare void @free(ptr)
 define internal i32 @loops(ptr noalias %p0, i64 %p1, i64 %p2, ptr noalias %p3, i64 %p4, ptr noalias %p5, ptr noalias %p6) noinline nounwind {
 slots:
   %v1 = alloca i32
-  %v37 = alloca ptr
-  store ptr null, ptr %v37, align 8
-  %v81 = alloca ptr
-  store ptr null, ptr %v81, align 8
+  %v36 = alloca ptr
+  store ptr null, ptr %v36, align 8
+  %v78 = alloca ptr
+  store ptr null, ptr %v78, align 8
   br label %body
 body:
   %v2 = add i64 %p1, 1
@@ -37,129 +37,126 @@ body:
   %v23 = call {i64, i1} @llvm.umul.with.overflow.i64(i64 8, i64 %p1)
   %v24 = extractvalue {i64, i1} %v23, 0
   %v25 = extractvalue {i64, i1} %v23, 1
-  %v26 = or i1 false, %v25
-  %v27 = call {i64, i1} @llvm.umul.with.overflow.i64(i64 %v24, i64 2)
-  %v28 = extractvalue {i64, i1} %v27, 0
-  %v29 = extractvalue {i64, i1} %v27, 1
-  %v30 = or i1 %v26, %v29
-  %v31 = icmp slt i64 %v28, 0
-  %v32 = or i1 %v30, %v31
-  br i1 %v32, label %leave, label %go_on
+  %v26 = call {i64, i1} @llvm.umul.with.overflow.i64(i64 %v24, i64 2)
+  %v27 = extractvalue {i64, i1} %v26, 0
+  %v28 = extractvalue {i64, i1} %v26, 1
+  %v29 = or i1 %v25, %v28
+  %v30 = icmp slt i64 %v27, 0
+  %v31 = or i1 %v29, %v30
+  br i1 %v31, label %leave, label %go_on
 leave:
   store i32 1, ptr %v1, align 4
   br label %fail
 go_on:
-  %v33 = call ptr @allocate_lines(i64 %v28)
-  %v34 = icmp eq ptr %v33, null
-  %v35 = icmp ne i64 %v28, 0
-  %v36 = and i1 %v34, %v35
-  br i1 %v36, label %leave.1, label %go_on.1
+  %v32 = call ptr @allocate_lines(i64 %v27)
+  %v33 = icmp eq ptr %v32, null
+  %v34 = icmp ne i64 %v27, 0
+  %v35 = and i1 %v33, %v34
+  br i1 %v35, label %leave.1, label %go_on.1
 leave.1:
   store i32 1, ptr %v1, align 4
   br label %fail
 go_on.1:
-  store ptr %v33, ptr %v37, align 8
-  %v38 = icmp slt i64 0, %p1
-  br i1 %v38, label %for, label %end
+  store ptr %v32, ptr %v36, align 8
+  %v37 = icmp slt i64 0, %p1
+  br i1 %v37, label %for, label %end
 for:
-  %v39 = phi i64 [ 0, %go_on.1 ], [ %v52, %end.1 ]
-  %v40 = icmp slt i64 0, 2
-  br i1 %v40, label %for.1, label %end.1
+  %v38 = phi i64 [ 0, %go_on.1 ], [ %v50, %end.1 ]
+  br i1 true, label %for.1, label %end.1
 for.1:
-  %v41 = phi i64 [ 0, %for ], [ %v50, %for.1 ]
-  %v42 = mul nsw i64 %v39, %v11
-  %v43 = getelementptr inbounds i8, ptr %v12, i64 %v42
-  %v44 = mul nsw i64 %v41, -24
-  %v45 = getelementptr inbounds i8, ptr %v43, i64 %v44
-  %v46 = load double, ptr %v45, align 1
-  %v47 = mul nsw i64 %v39, 2
-  %v48 = add nsw i64 %v47, %v41
-  %v49 = getelementptr inbounds double, ptr %v33, i64 %v48
-  store double %v46, ptr %v49, align 8
-  %v50 = add nsw i64 %v41, 1
-  %v51 = icmp slt i64 %v50, 2
-  br i1 %v51, label %for.1, label %end.1
+  %v39 = phi i64 [ 0, %for ], [ %v48, %for.1 ]
+  %v40 = mul nsw i64 %v38, %v11
+  %v41 = getelementptr inbounds i8, ptr %v12, i64 %v40
+  %v42 = mul nsw i64 %v39, -24
+  %v43 = getelementptr inbounds i8, ptr %v41, i64 %v42
+  %v44 = load double, ptr %v43, align 1
+  %v45 = mul nsw i64 %v38, 2
+  %v46 = add nsw i64 %v45, %v39
+  %v47 = getelementptr inbounds double, ptr %v32, i64 %v46
+  store double %v44, ptr %v47, align 8
+  %v48 = add nsw i64 %v39, 1
+  %v49 = icmp slt i64 %v48, 2
+  br i1 %v49, label %for.1, label %end.1
 end.1:
-  %v52 = add nsw i64 %v39, 1
-  %v53 = icmp slt i64 %v52, %p1
-  br i1 %v53, label %for, label %end
+  %v50 = add nsw i64 %v38, 1
+  %v51 = icmp slt i64 %v50, %p1
+  br i1 %v51, label %for, label %end
 end:
-  %v54 = icmp slt i64 0, 1
-  br i1 %v54, label %for.2, label %end.2
+  br i1 true, label %for.2, label %end.2
 for.2:
-  %v55 = phi i64 [ 0, %end ], [ %v57, %for.2 ]
-  %v56 = getelementptr inbounds double, ptr %p5, i64 %v55
-  store double 0x4000000000000000, ptr %v56, align 8
-  %v57 = add nsw i64 %v55, 1
-  %v58 = icmp slt i64 %v57, 1
-  br i1 %v58, label %for.2, label %end.2
+  %v52 = phi i64 [ 0, %end ], [ %v54, %for.2 ]
+  %v53 = getelementptr inbounds double, ptr %p5, i64 %v52
+  store double 0x4000000000000000, ptr %v53, align 8
+  %v54 = add nsw i64 %v52, 1
+  %v55 = icmp slt i64 %v54, 1
+  br i1 %v55, label %for.2, label %end.2
 end.2:
-  %v59 = load double, ptr %v22, align 1
-  %v60 = load double, ptr %p5, align 8
-  %v61 = fmul reassoc contract double %v60, %v59
-  store double %v61, ptr %p5, align 8
-  %v62 = getelementptr inbounds i8, ptr %v6, i64 %v5
-  %v63 = getelementptr inbounds double, ptr %v62, i64 2
-  store double 0xC01C000000000000, ptr %v63, align 8
-  %v64 = load double, ptr %v22, align 1
-  %v65 = fcmp oge double %v64, 0x4049000000000000
-  %v66 = fcmp uno double %v64, %v64
-  %v67 = or i1 %v65, %v66
-  %v68 = select i1 %v67, double %v64, double 0x4049000000000000
-  store double %v68, ptr %v22, align 1
-  %v69 = icmp slt i64 0, %p2
-  br i1 %v69, label %for.3, label %end.3
+  %v56 = load double, ptr %v22, align 1
+  %v57 = load double, ptr %p5, align 8
+  %v58 = fmul reassoc contract double %v57, %v56
+  store double %v58, ptr %p5, align 8
+  %v59 = getelementptr inbounds i8, ptr %v6, i64 %v5
+  %v60 = getelementptr inbounds double, ptr %v59, i64 2
+  store double 0xC01C000000000000, ptr %v60, align 8
+  %v61 = load double, ptr %v22, align 1
+  %v62 = fcmp oge double %v61, 0x4049000000000000
+  %v63 = fcmp uno double %v61, %v61
+  %v64 = or i1 %v62, %v63
+  %v65 = select i1 %v64, double %v61, double 0x4049000000000000
+  store double %v65, ptr %v22, align 1
+  %v66 = icmp slt i64 0, %p2
+  br i1 %v66, label %for.3, label %end.3
 for.3:
-  %v70 = phi i64 [ 0, %end.2 ], [ %v77, %for.3 ]
-  %v71 = mul nsw i64 %v70, -8
-  %v72 = getelementptr inbounds i8, ptr %v18, i64 %v71
-  %v73 = load double, ptr %v72, align 1
-  %v74 = getelementptr inbounds double, ptr %v15, i64 %v70
-  %v75 = load double, ptr %v74, align 8
-  %v76 = fadd reassoc contract double %v75, %v73
-  store double %v76, ptr %v74, align 8
-  %v77 = add nsw i64 %v70, 1
-  %v78 = icmp slt i64 %v77, %p2
-  br i1 %v78, label %for.3, label %end.3
+  %v67 = phi i64 [ 0, %end.2 ], [ %v74, %for.3 ]
+  %v68 = mul nsw i64 %v67, -8
+  %v69 = getelementptr inbounds i8, ptr %v18, i64 %v68
+  %v70 = load double, ptr %v69, align 1
+  %v71 = getelementptr inbounds double, ptr %v15, i64 %v67
+  %v72 = load double, ptr %v71, align 8
+  %v73 = fadd reassoc contract double %v72, %v70
+  store double %v73, ptr %v71, align 8
+  %v74 = add nsw i64 %v67, 1
+  %v75 = icmp slt i64 %v74, %p2
+  br i1 %v75, label %for.3, label %end.3
 end.3:
-  %v79 = call ptr @allocate(i64 24)
-  %v80 = icmp eq ptr %v79, null
-  br i1 %v80, label %leave.2, label %go_on.2
+  %v76 = call ptr @allocate(i64 24)
+  %v77 = icmp eq ptr %v76, null
+  br i1 %v77, label %leave.2, label %go_on.2
 leave.2:
   store i32 1, ptr %v1, align 4
   br label %fail
 go_on.2:
-  store ptr %v79, ptr %v81, align 8
-  call void @free(ptr %v79)
-  store ptr null, ptr %v81, align 8
-  %v82 = load double, ptr %p5, align 8
-  store double %v82, ptr %v22, align 1
-  %v83 = sitofp i64 0 to double
-  %v84 = load double, ptr %p3, align 8
-  %v85 = fadd reassoc contract double %v84, %v83
-  store double %v85, ptr %p3, align 8
-  store ptr %v33, ptr %p6, align 8
-  %v86 = getelementptr inbounds i8, ptr %p6, i64 8
-  store ptr %v33, ptr %v86, align 8
-  %v87 = getelementptr inbounds i8, ptr %p6, i64 16
-  store i64 %p1, ptr %v87, align 8
-  %v88 = getelementptr inbounds i8, ptr %p6, i64 24
-  store i64 2, ptr %v88, align 8
-  %v89 = getelementptr inbounds i8, ptr %p6, i64 32
-  store i64 16, ptr %v89, align 8
-  %v90 = getelementptr inbounds i8, ptr %p6, i64 40
-  store i64 8, ptr %v90, align 8
+  store ptr %v76, ptr %v78, align 8
+  call void @free(ptr %v76)
+  store ptr null, ptr %v78, align 8
+  %v79 = load double, ptr %p5, align 8
+  store double %v79, ptr %v22, align 1
+  %v80 = sitofp i64 0 to double
+  %v81 = load double, ptr %p3, align 8
+  %v82 = fadd reassoc contract double %v81, %v80
+  store double %v82, ptr %p3, align 8
+  store ptr %v32, ptr %p6, align 8
+  %v83 = getelementptr inbounds i8, ptr %p6, i64 8
+  store ptr %v32, ptr %v83, align 8
+  %v84 = getelementptr inbounds i8, ptr %p6, i64 16
+  store i64 %p1, ptr %v84, align 8
+  %v85 = getelementptr inbounds i8, ptr %p6, i64 24
+  store i64 2, ptr %v85, align 8
+  %v86 = getelementptr inbounds i8, ptr %p6, i64 32
+  store i64 16, ptr %v86, align 8
+  %v87 = getelementptr inbounds i8, ptr %p6, i64 40
+  store i64 8, ptr %v87, align 8
   ret i32 0
 fail:
-  %v91 = load ptr, ptr %v37, align 8
-  call void @free(ptr %v91)
-  %v92 = load ptr, ptr %v81, align 8
-  call void @free(ptr %v92)
-  %v93 = load i32, ptr %v1, align 4
-  ret i32 %v93
+  %v88 = load ptr, ptr %v36, align 8
+  call void @free(ptr %v88)
+  %v89 = load ptr, ptr %v78, align 8
+  call void @free(ptr %v89)
+  %v90 = load i32, ptr %v1, align 4
+  ret i32 %v90
 }
 
-define internal ptr @allocate_lines(i64 %p0) alwaysinline nounwind {
+define internal ptr @allocate_lines(i64 %p0) noinline nounwind {
 slots:
   br label %body
 body:
@@ -178,7 +175,7 @@ small:
   ret ptr %v1
 }
 
-define internal ptr @allocate(i64 %p0) alwaysinline nounwind {
+define internal ptr @allocate(i64 %p0) noinline nounwind {
 slots:
   br label %body
 body:
@@ -197,7 +194,7 @@ small:
   ret ptr %v1
 }
 
-define i32 @entry(ptr %p0) nounwind {
+define i32 @entry(ptr %p0) noinline optnone nounwind {
 slots:
   br label %body
 body:
