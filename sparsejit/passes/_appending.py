@@ -45,26 +45,13 @@ from sparsejit.ir.loops import (
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Const
 from sparsejit.ir.types import INDEX
+from sparsejit.passes._catch_ups import CatchUp, catch_ups_of
 from sparsejit.passes._counting_slice import counting_slice
 from sparsejit.passes._index_terms import is_at_least
 
-__all__ = ["Appending", "CatchUp", "appending", "without_catch_ups"]
+__all__ = ["Appending", "appending", "without_catch_ups"]
 
 _ZERO, _ONE = Lit(Const(0, INDEX)), Lit(Const(1, INDEX))
-
-
-@dataclass(frozen=True, slots=True)
-class CatchUp:
-    """``stmt`` writes ``value`` to the positions up to and including ``at``.
-
-    ``filled`` says how many there are. ``at`` is the loop's variable, or the count of the parents.
-    """
-
-    stmt: While
-    positions: Memref
-    filled: Var
-    at: Expr
-    value: Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +85,7 @@ def appending(body: Sequence[Stmt], loop: For) -> Appending | None:
     inside = list(all_statements(loop.body))
     if loop.parallel or any(memrefs_defined(stmt) for stmt in inside):
         return None
-    catch_ups = tuple(_catch_ups(inside))
+    catch_ups = tuple(catch_ups_of(inside))
     filled = {known.filled.name for known in catch_ups}
     introduced = {stmt.var.name for stmt in inside if isinstance(stmt, Let | For)} | own
     counts = tuple(
@@ -132,24 +119,6 @@ def _is_known(bound: Expr, inside: Sequence[Stmt]) -> bool:
 
 def _written(stmt: Stmt) -> tuple[Memref, ...]:
     return (stmt.memref,) if isinstance(stmt, Store | Push | SortPrefix) else ()
-
-
-def _catch_ups(inside: Iterable[Stmt]) -> Iterator[CatchUp]:
-    """Find the statements that write the positions up to a parent."""
-    for stmt in inside:
-        match stmt:
-            case While(
-                Binary(BinaryOp.LE, Var() as filled, at, _),
-                (
-                    Push(pos, Var() as place, value) | Store(pos, (Var() as place,), value, None),
-                    Assign() as advance,
-                ),
-            ):
-                steps = Assign(filled, Binary(BinaryOp.ADD, filled, _ONE, INDEX))
-                if place == filled and advance == steps:
-                    yield CatchUp(stmt, pos, filled, at, value)
-            case _:
-                pass
 
 
 def _appended(
@@ -232,17 +201,20 @@ def _appends_in_place(found: Appending) -> bool:
 
 
 def _catches_up_with_counts(found: Appending) -> bool:
-    """Whether positions are those of the loop's variable, at its beginning, or of a count."""
+    """Whether positions are those of the loop's variable, or of a count, or of what is below."""
+    inside = list(all_statements(found.loop.body))
     for known in found.catch_ups:
         value = known.value.operand if isinstance(known.value, Cast) else known.value
-        if value not in found.counts:
+        if value not in found.counts or not _is_known(known.each, inside):
             return False
-        first = found.loop.body[0] == known.stmt and found.loop.lower == _ZERO
-        is_outer = known.at == found.loop.var and first
+        of_loop = known.base == found.loop.var and found.loop.lower == _ZERO
+        if not known.is_spread:  # each iteration begins with its only one
+            of_loop = of_loop and found.loop.body[0] == known.stmt
         grows = known.positions.name in found.arrays
-        if is_outer == grows or not (is_outer or known.at in found.counts):
+        if of_loop == grows or not (of_loop or known.base in found.counts):
             return False
-    return True
+    kinds = {(k.filled, k.positions, k.value, k.base, k.each) for k in found.catch_ups}
+    return len(kinds) == len({known.filled for known in found.catch_ups})
 
 
 def _shares_nothing_else(found: Appending) -> bool:
@@ -272,7 +244,8 @@ def _is_own(stmt: Stmt, own: set[str], found: Appending, marks: set[str]) -> boo
     match stmt:
         case Assign(var, value):
             step = Binary(BinaryOp.ADD, var, _ONE, INDEX)
-            return var.name in own - marks or (var in found.counts and value == step)
+            counts_up = var in found.counts and value == step
+            return var.name in own - marks or counts_up or _takes_back(stmt, found)
         case Let(var, _, mutable):
             return not (mutable and var.name in marks)
         case Store(memref) | SortPrefix(memref):
@@ -285,13 +258,26 @@ def _is_own(stmt: Stmt, own: set[str], found: Appending, marks: set[str]) -> boo
             return True
 
 
+def _takes_back(stmt: Assign, found: Appending) -> bool:
+    """Whether positions of a parent that is not kept are to be set once more."""
+    for known in found.catch_ups:
+        match stmt:
+            case Assign(var, Binary(BinaryOp.MIN, lhs, least, _)) if (
+                known.is_spread and var == lhs == known.filled
+            ):
+                return is_at_least(least, known.first_of(known.base))
+            case _:
+                pass
+    return False
+
+
 def _may_use(stmt: Stmt, outer: Expr, found: Appending, marks: set[str]) -> bool:
     """Whether a statement uses a count to append, to advance it, or to ask whether it grew."""
     match stmt:
         case Push(memref, at) | Store(memref, (at,)):
             return memref.name in found.arrays and outer == at
         case Assign(var):
-            return var in found.counts
+            return var in found.counts or _takes_back(stmt, found)
         case Let(var):
             return var.name in marks
         case If(Binary(BinaryOp.LT, Var() as before, Var() as count)):
@@ -353,7 +339,7 @@ def _is_whole(body: Sequence[Stmt], found: Appending) -> bool:
                 pass
     if empty != wanted | found.arrays.keys():
         return False
-    caught = {id(stmt) for known in _catch_ups(body[place + 1 :]) for stmt in (known.stmt,)}
+    caught = {id(stmt) for known in catch_ups_of(body[place + 1 :]) for stmt in (known.stmt,)}
     return all(
         isinstance(stmt, Resize)
         or id(stmt) in caught

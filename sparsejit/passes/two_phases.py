@@ -48,6 +48,7 @@ from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Const
 from sparsejit.ir.types import INDEX, DType
 from sparsejit.passes._appending import Appending, appending, without_catch_ups
+from sparsejit.passes._catch_ups import CatchUp
 from sparsejit.passes._counting_slice import counting_slice, renamed
 
 __all__ = ["assemble_in_two_phases"]
@@ -98,6 +99,7 @@ class _Phases:
             for count in found.counts
         }
         loop = found.loop
+        self._positions = list({known.filled: known for known in found.catch_ups}.values())
         self._first, self._end = loop.lower, loop.upper
         self._bounds: list[Stmt] = []
         if loop.lower != _ZERO or not isinstance(loop.upper, Var):
@@ -127,11 +129,9 @@ class _Phases:
             yield Assign(count, Load(before, (last,)))
         yield from (Alloc(memref, (length,)) for memref, length in found.arrays.values())
         yield self._filling()
-        reached = {
-            known.filled: self._end if known.at == found.loop.var else known.at
-            for known in found.catch_ups
-        }
-        yield from (Assign(filled, at) for filled, at in reached.items())
+        for known in self._positions:
+            base = self._end if known.base == found.loop.var else known.base
+            yield Assign(known.filled, known.first_of(base))
         yield from (Dealloc(before) for before in self._before.values())
 
     def _row(self, var: Var) -> Expr:
@@ -163,41 +163,61 @@ class _Phases:
 
     def _filling(self) -> For:
         found, loop = self._found, self._found.loop
-        row = self._row(loop.var)
-        ends = {c.name: Load(self._before[c.name], (_plus(row, _ONE),)) for c in found.counts}
-        starts = [
-            Let(count, Load(self._before[count.name], (row,)), mutable=True)
-            for count in found.counts
-        ]
-
-        def fill(stmt: Stmt) -> tuple[Stmt, ...]:
-            for known in found.catch_ups:
-                if stmt == known.stmt:
-                    store = Store(known.positions, (known.at,), known.value)
-                    if known.at == loop.var:
-                        return (store,)
-                    assert isinstance(known.at, Var)
-                    return (If(_less(known.at, ends[known.at.name]), (store,)),)
-            match stmt:
-                case For():
-                    return (replace(stmt, body=kept(stmt.body)),)
-                case While():
-                    rooms = has_room(stmt.body)
-                    return (replace(stmt, condition=reduce(_both, rooms, stmt.condition)),)
-                case _:
-                    return (stmt,)
-
-        def kept(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-            return reduce(lambda inner, room: (If(room, inner),), has_room(body), body)
-
-        def has_room(body: tuple[Stmt, ...]) -> list[Expr]:
-            """A block that is not kept is written over by the next one: not behind the last."""
-            return [_less(c, ends[c.name]) for c in found.blocks if _steps(body, c)]
-
-        body = kept(map_body(loop.body, change_stmt=fill))
-        table = {c.name: Var(_fresh(self._taken, c.name), INDEX) for c in found.counts}
-        made = renamed((*starts, *_stored(body, found.arrays)), table)
+        spread = [known for known in self._positions if known.is_spread]
+        opened: list[Stmt] = [Let(c, self._start(c), mutable=True) for c in found.counts]
+        for known in spread:
+            first = known.first_of(self._start(known.base))
+            opened.append(Let(known.filled, first, mutable=True))
+        body = self._kept(map_body(loop.body, change_stmt=self._filled_in))
+        closed = [known.up_to(self._last_of(known)) for known in spread]
+        own = [*found.counts, *(known.filled for known in spread)]
+        table = {var.name: Var(_fresh(self._taken, var.name), INDEX) for var in own}
+        made = renamed((*opened, *_stored(body, found.arrays), *closed), table)
         return replace(loop, lower=self._first, upper=self._end, body=made, parallel=True)
+
+    def _start(self, base: Expr) -> Expr:
+        """What a count, or the loop's variable, is before an iteration."""
+        assert isinstance(base, Var)
+        at = self._row(self._found.loop.var)
+        return base if base == self._found.loop.var else Load(self._before[base.name], (at,))
+
+    def _stop(self, base: Expr) -> Expr:
+        """What a count, or the loop's variable, is after an iteration."""
+        assert isinstance(base, Var)
+        after = _plus(self._row(self._found.loop.var), _ONE)
+        return after if base == self._found.loop.var else Load(self._before[base.name], (after,))
+
+    def _last_of(self, known: CatchUp) -> Expr:
+        """The last parent whose positions an iteration sets."""
+        return _minus(known.first_of(self._stop(known.base)), _ONE)
+
+    def _filled_in(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        """What fills in what a statement appends."""
+        for known in self._found.catch_ups:
+            if stmt == known.stmt:
+                return (self._caught_up(known),)
+        match stmt:
+            case For():
+                return (replace(stmt, body=self._kept(stmt.body)),)
+            case While():
+                rooms = self._rooms(stmt.body)
+                return (replace(stmt, condition=reduce(_both, rooms, stmt.condition)),)
+            case _:
+                return (stmt,)
+
+    def _caught_up(self, known: CatchUp) -> Stmt:
+        if known.is_spread:
+            return known.up_to(Binary(BinaryOp.MIN, known.at, self._last_of(known), INDEX))
+        store = Store(known.positions, (known.at,), known.value)
+        is_outer = known.at == self._found.loop.var
+        return store if is_outer else If(_less(known.at, self._stop(known.at)), (store,))
+
+    def _kept(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return reduce(lambda inner, room: (If(room, inner),), self._rooms(body), body)
+
+    def _rooms(self, body: tuple[Stmt, ...]) -> list[Expr]:
+        """A block that is not kept is written over by the next one: not behind the last."""
+        return [_less(c, self._stop(c)) for c in self._found.blocks if _steps(body, c)]
 
 
 def _steps(body: Sequence[Stmt], count: Var) -> bool:

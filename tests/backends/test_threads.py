@@ -103,6 +103,27 @@ def test_sums_are_the_same_for_any_number_of_threads() -> None:
     assert len(found) == 1
 
 
+@pytest.mark.parametrize("name", KERNELS)
+def test_deterministic_results_have_the_same_bits_on_any_number_of_threads(name: str) -> None:
+    from sparsejit.backends.llvm._engine import thread_pool
+
+    pool = thread_pool()
+    before = pool.limits
+    rng = np.random.default_rng(9)
+    A, B = matrix(300, 40), matrix(300, 40, seed=2)
+    A.data[:], B.data[:] = rng.standard_normal(A.nnz), rng.standard_normal(B.nnz)
+    x = rng.standard_normal(300 if name == "columns" else 40)
+    kernel = sj.sparse_jit(KERNELS[name][0], deterministic=True)
+    try:
+        found = set()
+        for number in (1, 2, 3, 7):
+            pool.set_limits(number, 0)
+            found |= {np.asarray(as_dense(kernel(A, B, x))).tobytes() for _ in range(2)}
+    finally:
+        pool.set_limits(*before)
+    assert len(found) == 1
+
+
 def test_deterministic_and_ordered_sums_are_on_one_thread(threads: int) -> None:
     x = np.random.default_rng(5).standard_normal(10_001)
     for options in ({"deterministic": True}, {"reassociate": False}):
