@@ -29,13 +29,15 @@ __all__ = ["Adapter", "Record", "Settled", "build_record", "operand_from", "reca
 class Settled:
     """An object's canonical structure, the plan for its values, and how many values it has.
 
-    With ``may_have_slack`` the object's array of values may be longer; the rest is unused.
+    With ``may_have_slack`` the object's array of values may be longer; the rest is unused. Behind
+    its first axis it has the shape ``each``, where that is known.
     """
 
     structure: Structure
     plan: ValuePlan
     value_count: int
     may_have_slack: bool = False
+    each: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,12 +179,13 @@ def operand_from(settled: Settled, values: Any, fill_value: Any, kind: Kind) -> 
 
 
 def _used_part(settled: Settled, values: Any) -> Any:
-    count = settled.value_count
+    count, each = settled.value_count, settled.each
+    fmt = settled.structure.format
+    if each is not None and values.ndim and values.shape[1:] != each:
+        needed = ", ".join(["n", *map(str, each)])
+        raise ValueError(f"values has shape {values.shape}, ({fmt}) needs ({needed})")
     if values.size == count:
         return values
     if settled.may_have_slack and values.ndim and values.size > count:
-        inner = prod(values.shape[1:])
-        if count % inner == 0:
-            return values[: count // inner]
-    text = f"values has {values.size} elements, ({settled.structure.format}) needs {count}"
-    raise ValueError(text)
+        return values[: count // prod(values.shape[1:])]
+    raise ValueError(f"values has {values.size} elements, ({fmt}) needs {count}")

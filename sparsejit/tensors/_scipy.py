@@ -80,18 +80,22 @@ def _settle_compressed(obj: Any, is_trusted: bool) -> Settled:
     else:
         fmt = CSR if obj.format == "csr" else CSC
         structure = Structure(fmt, obj.shape, (None, indptr), (None, indices))
-    return Settled(*settle(structure, is_trusted=is_trusted), nodes, may_have_slack=True)
+    settled = settle(structure, is_trusted=is_trusted)
+    return Settled(*settled, nodes, may_have_slack=True, each=())
 
 
 def _settle_blocks(obj: Any, is_trusted: bool) -> Settled:
     nodes = _nodes_of(obj.indptr)
+    if obj.data.ndim != 3:
+        raise ValueError(f"values has shape {obj.data.shape}, not that of blocks")
     _, rows, columns = obj.data.shape
     indptr, indices = _contiguous(obj.indptr), _contiguous(_in_use(obj.indices, nodes))
     structure = Structure(
         BSR(rows, columns), obj.shape, (None, indptr, None, None), (None, indices, None, None)
     )
     count = nodes * rows * columns
-    return Settled(*settle(structure, is_trusted=is_trusted), count, may_have_slack=True)
+    settled = settle(structure, is_trusted=is_trusted)
+    return Settled(*settled, count, may_have_slack=True, each=(rows, columns))
 
 
 def _settle_coordinates(obj: Any, is_trusted: bool) -> Settled:
@@ -111,7 +115,8 @@ def settle_columns(coords: tuple[Any, ...], shape: tuple[int, ...], is_trusted: 
     positions = (np.array([0, count], _position_dtype(coords[0], count)),)
     no_more = (None,) * (fmt.num_levels - 1)
     structure = Structure(fmt, shape, (*positions, *no_more), (*coords, *rest))
-    return Settled(*settle(structure, is_trusted=is_trusted), count * prod(dense_shape))
+    settled = settle(structure, is_trusted=is_trusted)
+    return Settled(*settled, count * prod(dense_shape), each=tuple(dense_shape))
 
 
 def _position_dtype(coordinates: Any, count: int) -> np.dtype[Any]:
@@ -125,6 +130,8 @@ def _settle_diagonals(obj: Any, is_trusted: bool) -> Settled:
     offsets, (rows, columns) = np.asarray(obj.offsets), obj.shape
     if offsets.dtype.kind not in "iu" or offsets.ndim != 1:
         raise ValueError(f"offsets has dtype {offsets.dtype}, shape {offsets.shape}: not offsets")
+    if obj.data.ndim != 2:
+        raise ValueError(f"values has shape {obj.data.shape}, not that of diagonals")
     width = obj.data.shape[1]
     inside = np.flatnonzero((offsets > -rows) & (offsets < columns))
     inside = inside[np.argsort(offsets[inside], kind="stable")]

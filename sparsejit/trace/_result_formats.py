@@ -221,7 +221,7 @@ def _mixed(formats: Sequence[Format | None]) -> Format | None:
 
     It is CSR. COO goes with what it is mixed with: CSC, or COO in another order.
     """
-    if any(fmt is None or not _is_scipy(fmt) for fmt in formats):
+    if not formats or any(fmt is None or not _is_scipy(fmt) for fmt in formats):
         return None
     others = {fmt for fmt in formats if fmt not in (COO(2), _transposed(COO(2)))}
     return COO(2) if not others else CSC if others == {CSC} else CSR

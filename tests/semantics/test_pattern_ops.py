@@ -228,3 +228,12 @@ def slots_of(tensor: sj.SparseTensor) -> np.ndarray[Any, Any]:
     ones = np.ones(tensor.values.shape)
     made = (tensor.format, tensor.shape, tensor.positions, tensor.coordinates, ones)
     return np.asarray(sj.SparseTensor(*made).to_numpy()) != 0
+
+
+@pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 2)])
+def test_select_of_a_dense_array_stores_what_is_kept(shape: tuple[int, ...]) -> None:
+    x = np.arange(float(np.prod(shape))).reshape(shape) - 2
+    got = sj.sparse_jit(lambda x: sj.select(x, lambda v: v > 0), target="interpreter")(x)
+    assert isinstance(got, sj.SparseTensor)
+    assert got.nse == np.count_nonzero(x > 0)
+    np.testing.assert_array_equal(got.to_numpy(), np.where(x > 0, x, 0))

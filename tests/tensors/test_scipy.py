@@ -8,6 +8,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sparsejit import sparse_jit
 from sparsejit.errors import TensorTypeError, UnsupportedError
 from sparsejit.formats import BSR, COO, CSC, CSR, DCSR, DIA, Format, SparseVector
 from sparsejit.tensors import (
@@ -356,3 +357,20 @@ def test_results_of_nonordered_formats_do_not_claim_order() -> None:
 def test_results_with_the_wrong_number_of_buffers() -> None:
     with pytest.raises(ValueError, match="has 3 buffers, not 2"):
         wrap_result(CSR, (2, 2), (np.zeros(3), np.zeros(0)))
+
+
+@pytest.mark.parametrize("name", ["csr", "csc", "coo", "bsr", "dia"])
+@pytest.mark.parametrize("calls", [0, 2])
+def test_values_of_another_rank_are_refused(name: str, calls: int) -> None:
+    """Twice as many values in two columns are no slack: every other one is not the object's."""
+    A: Any = sp.csr_array(np.arange(24.0).reshape(4, 6)).asformat(name)
+    f = sparse_jit(lambda A, x: A @ x, target="cpu")
+    for _ in range(calls):
+        f(A, np.ones(6))
+    A.data = np.stack([A.data, -A.data], axis=-1)
+    with pytest.raises(ValueError, match="values has shape"):
+        f(A, np.ones(6))
+    A.data = A.data.reshape(-1)
+    if name in ("bsr", "dia"):
+        with pytest.raises(ValueError, match="values has shape"):
+            f(A, np.ones(6))

@@ -14,7 +14,8 @@ from sparsejit.backends.llvm._expressions import Expressions
 from sparsejit.backends.llvm._text import Builder, Value, integer
 from sparsejit.ir.fold import zero_of
 from sparsejit.ir.loop_writing import int_
-from sparsejit.ir.loops import Expr, For, Lit, Load, Memref, Store, Var
+from sparsejit.ir.loops import Binary, Expr, For, Lit, Load, Memref, Store, Var
+from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.scalar import Const
 
 __all__ = ["fill", "is_moved", "move"]
@@ -46,8 +47,13 @@ def _are_neighbors(
     memref: Memref, indices: tuple[Expr, ...], var: Var, units: frozenset[str]
 ) -> bool:
     *outer, last = indices or (int_(0),)
-    is_last = last == var and memref.name in units
-    return is_last and all(isinstance(index, Var | Lit) and index != var for index in outer)
+    match last:
+        case Binary(BinaryOp.ADD, first, step) if step == var:
+            outer.append(first)
+        case _ if last != var:
+            return False
+    are_fixed = all(isinstance(index, Var | Lit) and index != var for index in outer)
+    return are_fixed and memref.name in units
 
 
 def move(e: Expressions, stmt: For, lower: Value, upper: Value) -> None:
