@@ -81,7 +81,8 @@ def slots(stored: Array, form: str) -> Array:
 
 
 def check(result: Any, wanted: Array) -> None:
-    got = result.toarray() if sp.issparse(result) else result.to_numpy()
+    is_scipy: bool = sp.issparse(result)
+    got = result.toarray() if is_scipy else result.to_numpy()
     if wanted.dtype.kind != "c":
         np.testing.assert_array_equal(got, wanted)
         return
@@ -244,7 +245,10 @@ def test_entries_of_branches_are_not_the_same() -> None:
 
 
 def test_a_masked_product_is_not_gathered_twice() -> None:
-    M, A, B = (sp.random_array((64, 64), density=0.1, format="csr", rng=seed) for seed in range(3))
+    operands: list[Any] = [
+        sp.random_array((64, 64), density=0.1, format="csr", rng=seed) for seed in range(3)
+    ]
+    M, A, B = operands
     f = sparse_jit(lambda M, A, B: M * (A @ B), target="interpreter")
     np.testing.assert_allclose(f(M, A, B).toarray(), M.toarray() * (A @ B).toarray(), rtol=1e-12)
     text = f.explain()
