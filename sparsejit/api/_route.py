@@ -100,7 +100,7 @@ class Route:
                 ready = ready_of(value, self.needs_check)
                 if ready is None or ready.mark != wanted:
                     return MISSED
-                arguments += ready.buffers
+                arguments += ready.all_buffers
             elif kind == _FIXED:
                 arguments += wanted
             elif type(value) is wanted and (wanted is not int or _is_narrow(value)):
@@ -227,10 +227,7 @@ def _step(is_scalar: bool, operand: Operand, value: Any, needs_check: bool) -> _
         is_itself = type(value) is np.ndarray and operand.buffers[0] is value
         return (_ARRAY, None) if is_itself else None
     ready: Ready | None = ready_of(value, needs_check)
-    if ready is None or len(ready.buffers) != len(operand.buffers):
-        return None
-    is_same = all(one is other for one, other in zip(ready.buffers, operand.buffers, strict=True))
-    return (_SPARSE, ready.mark) if is_same else None
+    return (_SPARSE, ready.mark) if ready is not None and ready.is_of(operand) else None
 
 
 def _straight_operand(kind: int, wanted: Any, num_buffers: int) -> straight.Operand:

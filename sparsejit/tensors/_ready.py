@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 import weakref
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -19,7 +20,7 @@ import numpy as np
 from sparsejit._dataclasses import dataclass
 from sparsejit.tensors._concrete import concrete
 from sparsejit.tensors._operand import Operand
-from sparsejit.tensors._records import Record, record_of
+from sparsejit.tensors._records import Record, Settled, canonical_values, recall, record_of
 from sparsejit.tensors._sparse_tensor import SparseTensor
 
 __all__ = ["LOOKS", "Ready", "ready_of"]
@@ -33,15 +34,29 @@ class Ready:
 
     ``mark`` is equal for operands that differ in their buffers only: not in format, dtype, shape,
     fill value, kind, or the number of values. ``seen`` are attributes of the object and what they
-    held, ``watched`` are arrays with dtype, extents and strides.
+    held, ``watched`` are arrays with dtype, extents and strides. Where the values are no array of
+    the object, ``buffers`` lack them, and ``reading`` says what they are read from at each call.
     """
 
-    operand: Operand
-    origin: Operand
+    origin: Operand | None
     buffers: tuple[Any, ...]
     mark: int
     seen: tuple[tuple[str, Any], ...]
     watched: tuple[_Watched, ...]
+    reading: tuple[Settled, Any, Any] | None = None
+
+    @property
+    def all_buffers(self) -> tuple[Any, ...]:
+        """The buffers, with the values that the object has now."""
+        if self.reading is None:
+            return self.buffers
+        return *self.buffers, canonical_values(*self.reading)[1]
+
+    def is_of(self, operand: Operand) -> bool:
+        """Whether the buffers are those of an operand, but for values that are read anew."""
+        count = len(self.buffers) + (self.reading is not None)
+        pairs = zip(self.buffers, operand.buffers, strict=False)
+        return count == len(operand.buffers) and all(one is other for one, other in pairs)
 
     def holds_for(self, obj: Any) -> bool:
         """Whether the object still has what was seen."""
@@ -71,7 +86,7 @@ def ready_of(obj: Any, needs_check: bool) -> Ready | None:
     if ready is None or ready.origin is not record.operand:
         return _of_record(obj, record)
     if not ready.holds_for(obj):
-        return None
+        return None if ready.reading is None else _of_record(obj, record)
     if record.is_checked:
         _look_at(obj, ready)
     return ready
@@ -96,17 +111,34 @@ def _of_record(obj: Any, record: Record) -> Ready | None:
     """Make what can be taken again of a record that is valid now."""
     operand, names = record.operand, record.adapter.attributes
     is_plain = type(obj).__module__.startswith("scipy.sparse")
-    if operand is None or not names or not is_plain or not record.is_valid_for(obj):
+    if not names or not is_plain or not record.is_valid_for(obj):
         return None
-    if record.adapter.values(obj) is not record.seen_values:
+    values = record.adapter.values(obj)
+    if operand is not None and values is not record.seen_values:
         return None
     held = obj.__dict__
     seen = tuple((name, held.get(name)) for name in names)
     if isinstance(held.get("coords", ()), list):  # could be changed in its place
         return None
-    record.ready = _made(operand, seen, [*record.watched, record.seen_values])
-    ready: Ready | None = record.ready
+    own = [*record.watched, values]
+    ready = _made(operand, seen, own) if operand is not None else _read(obj, record, seen, own)
+    record.ready = ready
     return ready
+
+
+def _read(obj: Any, record: Record, seen: tuple[tuple[str, Any], ...], own: list[Any]) -> Any:
+    """Make what can be taken again of a record whose values are read at each call."""
+    if not all(type(array) is np.ndarray for array in own):
+        return None
+    operand = recall(obj, needs_check=False)
+    if operand is None or record.operand is not None or operand.is_dense:
+        return None
+    ready = _made(operand, seen, own)
+    if ready is None:
+        return None
+    watched = tuple((array, array.dtype, array.shape, array.strides) for array in own)
+    reading = record.settled, own[-1], operand.fill_value
+    return replace(ready, origin=None, buffers=ready.buffers[:-1], watched=watched, reading=reading)
 
 
 def _made(operand: Operand, seen: tuple[tuple[str, Any], ...], own: list[Any]) -> Ready | None:
@@ -118,7 +150,7 @@ def _made(operand: Operand, seen: tuple[tuple[str, Any], ...], own: list[Any]) -
         for array in own
         if not any(array is buffer for buffer in found.buffers)
     )
-    return Ready(found, operand, found.buffers, _mark(found), seen, watched)
+    return Ready(operand, found.buffers, _mark(found), seen, watched)
 
 
 # Numbers are never used again: when the table is emptied, what follows gets new ones.

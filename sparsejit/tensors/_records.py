@@ -22,7 +22,16 @@ from sparsejit.tensors._sparse_tensor import is_device_array
 from sparsejit.tensors._storage import Structure, join_buffers
 from sparsejit.tensors._values import ValuePlan
 
-__all__ = ["Adapter", "Record", "Settled", "build_record", "operand_from", "recall", "record_of"]
+__all__ = [
+    "Adapter",
+    "Record",
+    "Settled",
+    "build_record",
+    "canonical_values",
+    "operand_from",
+    "recall",
+    "record_of",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,18 +173,23 @@ def operand_from(settled: Settled, values: Any, fill_value: Any, kind: Kind) -> 
     if not on_device and not isinstance(values, np.ndarray):
         raise ValueError(f"values must be an array, not {type(values).__name__}")
     dtype = checked_value_dtype(values.dtype)
-    source = _used_part(settled, values)
-    flat = source if source.ndim == 1 else source.reshape(-1)
-    if not flat.flags.c_contiguous or not (on_device or flat.flags.aligned):
-        flat = flat.copy()
     fill = fill_scalar(fill_value, dtype)
-    canonical = settled.plan.read(flat, fill)
+    source, canonical = canonical_values(settled, values, fill)
     structure = settled.structure
     buffers = join_buffers(structure, canonical)
     if structure.format.is_dense:
         buffers = (canonical.reshape(structure.shape),)
     fmt, shape = structure.format, structure.shape
     return Operand(fmt, shape, dtype, fill, buffers, kind, on_device, source, settled.plan)
+
+
+def canonical_values(settled: Settled, values: Any, fill: Any) -> tuple[Any, Any]:
+    """Return what is used of an object's array of values, and that in canonical order, flat."""
+    source = _used_part(settled, values)
+    flat = source if source.ndim == 1 else source.reshape(-1)
+    if not flat.flags.c_contiguous or not (is_device_array(values) or flat.flags.aligned):
+        flat = flat.copy()
+    return source, settled.plan.read(flat, fill)
 
 
 def _used_part(settled: Settled, values: Any) -> Any:

@@ -55,6 +55,16 @@ def test_values_that_reach_the_kernel_in_another_place(kind: str) -> None:
     for factor in (1, 2, 3, 4):
         A.data *= factor
         np.testing.assert_array_equal(f(A, x), A.toarray() @ x)
+    assert not f.is_long(A, x)
+    A.data = A.data + 1  # another array
+    for factor in (1, 2, 3, 4):
+        A.data *= factor
+        np.testing.assert_array_equal(f(A, x), A.toarray() @ x)
+    assert not f.is_long(A, x)
+    if A.format == "csr":
+        A.sort_indices()
+        for _ in range(4):
+            np.testing.assert_array_equal(f(A, x), A.toarray() @ x)
 
 
 @pytest.mark.parametrize("is_sorted", [True, False])
