@@ -105,6 +105,7 @@ CASES: list[tuple[str, Callable[..., Any], tuple[Any, ...], Format]] = [
     ("total", lambda a: a.sum(), (csr,), Dense(0)),
     ("outer", lambda a, b: np.outer(a, b), (sv, sv), DCSR),
     ("outer dense", lambda a, b: np.outer(a, b), (vector, sv), CSR),
+    ("absent of dense", lambda a: sj.unary(a, absent=lambda: 1.0), (vector,), SparseVector),
     ("vector map", lambda a: a * 2, (sv,), SparseVector),
     ("vector broadcast", lambda a, b: a * b, (sv, dense), CSR),
     ("ttm", lambda a, b: a @ b, (csf, dense), CSF_DENSE),
