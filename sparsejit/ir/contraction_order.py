@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 from sparsejit._dataclasses import dataclass
-from sparsejit.ir.contraction import Tree, chains_of
+from sparsejit.ir.contraction import Chain, Tree, chains_of
 from sparsejit.ir.contraction_cost import Costs, Counts, Estimates, subtrees
 from sparsejit.ir.tensor import TensorFunc
 
@@ -42,8 +42,7 @@ def contraction_variant(
 
     Another order of two-operand operations is taken where it costs less; splitting an operation of
     several operands, or joining some, where it costs at most half, so that what gains nothing
-    asymptotically (a sampled product, an MTTKRP) stays one operation; nor is what all operands
-    joined would do for half of what is written done in parts that save little more.
+    asymptotically (a sampled product, an MTTKRP) stays one operation, or becomes one.
     """
     numbers = (estimates or Estimates.typical(func)).bucketed
     chains = chains_of(func)
@@ -86,11 +85,17 @@ def _best_order(costs: Costs) -> Tree:
     cost, tree = found
     kept, price = written, costs.of_tree(written)
     joined = tuple(range(len(chain.leaves)))
-    if len(joined) <= _MOST_OPERANDS and costs.of_tree(joined) < 0.5 * price:
+    if _is_sampled(chain) and costs.of_tree(joined) < 0.5 * price:
         kept, price = joined, costs.of_tree(joined)
     same = len(list(subtrees(tree))) == len(list(subtrees(kept)))
     enough = 0.99 * price if same else 0.5 * price
     return tree if cost < enough else kept
+
+
+def _is_sampled(chain: Chain) -> bool:
+    """Whether one sparse operand alone decides what is computed with the others."""
+    sparse = [leaf for leaf in chain.leaves if not leaf.value.type.format.is_all_full]
+    return len(sparse) == 1 and len(chain.leaves) <= _MOST_OPERANDS
 
 
 def _cheapest(costs: Costs) -> tuple[float, Tree] | None:

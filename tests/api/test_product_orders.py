@@ -186,6 +186,15 @@ def test_a_sampled_sum_is_one_operation_in_every_spelling(fn: Any) -> None:
     assert len(arrays) == 1, "the result"
 
 
+def test_rows_of_one_entry_do_not_join_a_chain() -> None:
+    """Joined operations visit about as much here, yet in nests that no vector takes."""
+    P = sp.csr_array((np.ones(64), np.arange(64) // 4, np.arange(65)), (64, 16))
+    A, y = random_sparse(64, 64, 0.05, 1), np.ones(16)
+    f = jit(lambda P, A, y: P.T @ A @ P @ y)
+    np.testing.assert_allclose(f(P, A, y), P.T @ (A @ (P @ y)))
+    assert orders(f.explain()) == ["(P (A (P y)))"]
+
+
 def test_several_sparse_factors_sample_a_product() -> None:
     S, T, U = (random_sparse(12, 12, 0.4, seed) for seed in (1, 2, 3))
     f = jit(lambda S, T, U: S * T * (U @ U.T))
