@@ -1,4 +1,4 @@
-"""Bitmaps in the workspaces of rows, and tables in the place of searches: the same bits, faster."""
+"""Bitmaps and stamps of the workspaces of rows, tables in the place of searches: the same bits."""
 
 from __future__ import annotations
 
@@ -88,7 +88,9 @@ def test_rows_come_in_order(shape: tuple[int, int, int], seed: int, density: flo
     rows, inner, columns = shape
     A, left = matrix(rng, rows, inner, 0.5)
     B, right = matrix(rng, inner, columns, density)
-    pos, crd, vals = both_ways(loops_of("spgemm_rows"), "bitmaps", *shape, *left, *right)
+    func = loops_of("spgemm_rows")
+    pos, crd, vals = both_ways(func, "bitmaps", *shape, *left, *right)
+    both_ways(func, "stamps", *shape, *left, *right)
     made = sp.csr_array((vals, crd, pos), (rows, columns))
     assert made.has_canonical_format
     np.testing.assert_array_equal(made.toarray(), (A @ B).toarray())
@@ -121,12 +123,63 @@ def test_negative_zeros_stay() -> None:
     assert np.signbit(vals).all()
 
 
-def test_no_stamps_are_left() -> None:
+def test_rows_of_few_and_of_many_terms_go_their_own_ways() -> None:
     text, before = lowered(loops_of("spgemm_rows")), lowered(loops_of("spgemm_rows"), "bitmaps")
-    assert "stamps" in before
-    assert "stamps" not in text
-    counting = text.split("parallel for")[1].split("scan")[0]
-    assert "if " not in counting
+    assert "sort " in before
+    assert "_bits" not in before
+    by_bits, by_sort = text.split("if terms << 1 > s1_met_length + 32")[1].split(
+        "} else {\n      for"
+    )
+    assert "s1_met_bits[" in by_bits
+    assert "stamps" not in by_bits
+    assert "sort " in by_sort
+    assert "_bits[" not in by_sort
+
+
+def test_counting_has_no_branch_on_what_is_new() -> None:
+    """The only branch is that of used up stamps, once a row."""
+    text, before = (lowered(loops_of("spgemm_rows"), *without) for without in ((), ("stamps",)))
+    for one, inner in ((text, 0), (before, 1)):
+        counting = one.split("parallel for")[1].split("scan")[0].split("for p1_A")[1]
+        assert counting.count("if ") == inner
+    assert "memref<u16>" in text
+    assert "memref<u16>" not in before
+
+
+def test_rows_of_both_kinds_stand_side_by_side() -> None:
+    """Many columns, of which some rows meet few and others many, in any order of rows of B."""
+    rng = np.random.default_rng(8)
+    n = 300_000  # 74 words of a summary: from 54 terms on a row is read from bits
+    lengths = np.array([0, 3, 200, 53, 54, 1, 0, 1500, 7])
+    rows = [np.sort(rng.choice(n, length, replace=False)) for length in [1] * 20 + [60] * 20]
+    pos, crd = np.cumsum([0, *map(len, rows)]), np.concatenate(rows)
+    right = [pos, crd, np.round(rng.standard_normal(len(crd)) * 3)]
+    B = sp.csr_array((right[2], crd, pos), (40, n))
+    left_rows = [np.sort(rng.choice(40, min(length, 40), replace=False)) for length in lengths]
+    left = [np.cumsum([0, *map(len, left_rows)]), np.concatenate(left_rows)]
+    left.append(np.round(rng.standard_normal(len(left[1])) * 3))
+    A = sp.csr_array((left[2], left[1], left[0]), (len(lengths), 40))
+    func = loops_of("spgemm_rows")
+    for lowering in ("bitmaps", "stamps"):
+        pos, crd, vals = both_ways(func, lowering, len(lengths), 40, n, *left, *right)
+    made = sp.csr_array((vals, crd, pos), (len(lengths), n))
+    assert made.has_canonical_format
+    assert abs(made - A @ B).max() == 0
+
+
+def test_stamps_start_again_after_the_last_one() -> None:
+    """More rows than stamps: what a row met 65535 rows ago is not taken for what this one meets."""
+    rows = 2**16 + 5
+    pos, crd = np.arange(rows + 1), np.zeros(rows, np.int64)
+    crd[1 : 2**16 - 1] = 1
+    right = [np.array([0, 2, 3]), np.array([0, 2, 1]), np.array([1.0, 2.0, 3.0])]
+    made = both_ways(loops_of("spgemm_rows"), "stamps", rows, 2, 3, pos, crd, np.ones(rows), *right)
+    lengths = np.where(crd == 0, 2, 1)
+    np.testing.assert_array_equal(made[0], np.concatenate([[0], np.cumsum(lengths)]))
+    np.testing.assert_array_equal(
+        made[2],
+        np.where(crd[:, None] == 0, [[1.0, 2.0]], [[3.0, 0]])[np.arange(2) < lengths[:, None]],
+    )
 
 
 def test_a_workspace_that_is_read_in_another_way_stays() -> None:

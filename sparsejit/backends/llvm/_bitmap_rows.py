@@ -1,23 +1,25 @@
-"""Lowering: what a row meets is noted as bits of words, and comes in order without a sort.
+"""Lowering: what a row of many terms meets is noted as bits of words, and comes in order.
 
 In: rows collected in a dense workspace: ``if stamps[j] == stamp { sums[j] += x } else { stamps[j] =
 stamp; sums[j] = x; push met[number] = j; number = number + 1 }``, then ``sort met`` and a loop over
-it. Out: bit ``j`` of a bitmap instead of the stamp, and a list of the words touched instead of one
-of the coordinates. The list is shorter, and known without a branch; few words are sorted, many come
-in order from a bitmap of the words (``summary``). Bits of a word are in order by themselves. The
-bitmap has a 64th of the stamps' size, so it stays in the nearest cache. What is added to what, in
+it. Out: this for rows of few terms, and for all others bit ``j`` of a bitmap instead of the stamp:
+bits of a word are in order by themselves, and the words come in order from a bitmap of the words
+(``summary``), which is walked through as a whole. So it pays where a row has many terms for the
+columns there are; how many is counted before, from the lengths of the loops that bring them. The
+bitmap has a 64th of the columns' size, so it stays in the nearest cache. What is added to what, in
 which order, is as before. Source: Gustavson's accumulator; the bitmaps are those of SuiteSparse's
 and Kokkos' accumulators.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from sparsejit._dataclasses import dataclass
-from sparsejit.ir.loop_uses import variables
-from sparsejit.ir.loop_walk import all_statements, expressions, map_body, memrefs
+from sparsejit.backends.llvm._term_counts import terms_of
+from sparsejit.ir.loop_uses import used
+from sparsejit.ir.loop_walk import all_statements, map_body, memrefs
 from sparsejit.ir.loop_writing import Names, binary, compare, int_, plus
 from sparsejit.ir.loops import (
     Alloc,
@@ -41,48 +43,63 @@ from sparsejit.ir.loops import (
     While,
 )
 from sparsejit.ir.ops import BinaryOp
+from sparsejit.ir.rename import fresh_copy
 from sparsejit.ir.scalar import Const
 from sparsejit.ir.types import INDEX, DType
 
 __all__ = ["note_rows_in_bitmaps"]
 
 _WORD = DType.UINT64
-_FEW = 12
-"""As many words are sorted by insertion rather than by a bitmap of their own."""
+_FEW = 16
+"""So many terms are sorted as fast as they are noted, however few columns there are."""
 _ZERO = Const(0, _WORD)
 
 
 def note_rows_in_bitmaps(func: LoopFunc) -> LoopFunc:
-    """Return ``func`` with bitmaps in the workspaces of rows."""
+    """Return ``func`` with bitmaps for rows of many terms."""
     names = Names.of(func)
     body = func.body
-    for rows in list(_rows(func)):
-        changed = map_body(body, change_stmt=_Bitmap(rows, names).change)
-        body = body if _mentions(changed, rows) else changed
+    for rows in _workspaces(func):
+        body = _Bitmap(rows, names).of(body)
     return replace(func, body=body)
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """A workspace as it was: ``stamps[j] == stamp`` where ``met[.. number]`` has ``j``."""
+    """A workspace: ``stamps[j] == stamp`` where ``met[.. number]`` has ``j``."""
 
     stamps: Memref
     stamp: Var
     met: Memref
     number: Var
 
+    def is_note(self, stmt: Stmt) -> bool:
+        """Whether a statement notes what a row meets."""
+        match stmt:
+            case If(Binary(BinaryOp.EQ, Load(memref, (Var(),)), var)):
+                return memref == self.stamps and var == self.stamp
+            case _:
+                return False
 
-def _rows(func: LoopFunc) -> Iterator[_Rows]:
+    def is_bookkeeping(self, stmt: Stmt) -> bool:
+        """Whether a statement of the branch for what is new is of the workspace itself."""
+        match stmt:
+            case Store(memref) | Push(memref):
+                return memref in (self.stamps, self.met)
+            case Assign(var):
+                return var == self.number
+            case _:
+                return False
+
+
+def _workspaces(func: LoopFunc) -> Iterator[_Rows]:
     """Find the workspaces that are sorted."""
     statements = list(all_statements(func.body))
-    for stmt in statements:
-        match stmt:
-            case SortPrefix(met, Var() as number):
-                found = {_rows_of(other, met, number) for other in statements} - {None}
-                if len(found) == 1:
-                    yield from (rows for rows in found if rows is not None)
-            case _:
-                pass
+    for stmt in dict.fromkeys(s for s in statements if isinstance(s, SortPrefix)):
+        if isinstance(stmt.count, Var):
+            found = {_rows_of(other, stmt.memref, stmt.count) for other in statements} - {None}
+            if len(found) == 1:
+                yield from (rows for rows in found if rows is not None)
 
 
 def _rows_of(stmt: Stmt, met: Memref, number: Var) -> _Rows | None:
@@ -95,185 +112,156 @@ def _rows_of(stmt: Stmt, met: Memref, number: Var) -> _Rows | None:
             return None
 
 
-def _mentions(body: Sequence[Stmt], rows: _Rows) -> bool:
-    """Whether something of the old workspace is left, which was used in another way."""
-    gone = {rows.stamps.name, rows.met.name, rows.stamp.name}
-    for stmt in all_statements(body):
-        if gone & {memref.name for memref in memrefs(stmt)}:
-            return True
-        if isinstance(stmt, Let | Assign) and stmt.var.name in gone:
-            return True
-        if any(gone & variables(outer).keys() for outer in expressions(stmt)):
-            return True
-    return False
-
-
 class _Bitmap:
-    """One workspace with a bitmap, statement by statement."""
+    """One workspace with a bitmap beside the stamps."""
 
     def __init__(self, rows: _Rows, names: Names) -> None:
-        self._old = rows
+        self._rows = rows
         self._names = names
         base = rows.met.name
         self._bits = names.array(f"{base}_bits", _WORD)
-        self._words = names.array(f"{base}_words")
         self._summary = names.array(f"{base}_summary", _WORD)
-        self._touched = names.var(f"{rows.number.name}_words")
-        self._count = names.var(f"{base}_size")
+        self._length = names.var(f"{base}_length")
 
-    def change(self, stmt: Stmt) -> Iterable[Stmt]:  # noqa: C901 - one case for each kind
-        """Return what stands in the place of a statement."""
-        old = self._old
+    def of(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Return the body of the function, as it was where no row can be read from bits."""
+        changed = self._block(map_body(body, change_stmt=self._with_inner_blocks))
+        if changed == body:
+            return body
+        return map_body(changed, change_stmt=self._with_room)
+
+    def _with_inner_blocks(self, stmt: Stmt) -> Iterable[Stmt]:
         match stmt:
-            case Alloc(memref, (extent,)) if memref == old.stamps:
-                return self._made(extent)
-            case Alloc(memref) if memref == old.met:
-                return ()
-            case Dealloc(memref) if memref == old.stamps:
-                return (Dealloc(self._bits), Dealloc(self._words), Dealloc(self._summary))
-            case Dealloc(memref) if memref == old.met:
-                return ()
-            case Let(var) if var == old.stamp:
-                return (Let(self._touched, int_(0), mutable=True),)
-            case Assign(var) if var == old.stamp:
-                return self._cleared()
-            case If(Binary(BinaryOp.EQ, Load(memref, (Var() as j,)), var)) if (
-                memref == old.stamps and var == old.stamp
-            ):
-                return self._noted(stmt, j)
-            case SortPrefix(memref) if memref == old.met:
-                return self._sorted()
-            case For(q, _, _, (Let(c, Load(memref, (place,))), *rest)) if (
-                memref == old.met and place == q
-            ):
-                return self._swept(stmt, c, tuple(rest))
-            case For() if stmt.private:
-                return (replace(stmt, private=tuple(self._private(stmt))),)
+            case For() | While():
+                return (replace(stmt, body=self._block(stmt.body)),)
+            case If():
+                return (
+                    replace(stmt, then=self._block(stmt.then), orelse=self._block(stmt.orelse)),
+                )
             case _:
                 return (stmt,)
 
-    def _private(self, loop: For) -> Iterator[Var | Memref]:
-        old = self._old
-        sorts = any(w == old.met for w in loop.private)
-        for what in loop.private:
-            if what == old.stamps:
-                yield from (self._bits, self._words)
-                yield from (self._summary,) * sorts
-            elif what == old.stamp:
-                yield self._touched
-            elif what != old.met:
-                yield what
-
-    def _made(self, extent: Expr) -> Iterable[Stmt]:
-        count = self._count
-        return (
-            Let(count, _words_of(extent)),
-            Alloc(self._bits, (count,), _ZERO),
-            Alloc(self._words, (plus(count, int_(1)),)),  # one more than there are may be written
-            Alloc(self._summary, (_words_of(count),), _ZERO),
+    def _block(self, block: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Give a row, which starts with ``number = 0`` and is read at the end, a second way."""
+        number = self._rows.number
+        starts = [k for k, stmt in enumerate(block) if stmt == Assign(number, int_(0))]
+        ends = [k for k, stmt in enumerate(block) if self._is_sort(stmt)]
+        if not (len(starts) == len(ends) == 1 and starts[0] < ends[0] < len(block) - 1):
+            return block
+        before, noting = block[: starts[0] + 1], block[starts[0] + 1 : ends[0]]
+        sort, sweep, after = block[ends[0]], block[ends[0] + 1], block[ends[0] + 2 :]
+        noted, swept = map_body(noting, change_stmt=self._noted), self._swept(sweep)
+        if swept is None or any(map(self._uses_old, (*noted, *swept, *after))):
+            return block
+        terms = self._names.var("terms")
+        counted = terms_of(noting, self._rows.is_note, terms, self._names)
+        if counted is None:
+            return block
+        pays = compare(
+            BinaryOp.GT,
+            binary(BinaryOp.SHL, terms, int_(1)),
+            plus(self._length, int_(2 * _FEW)),
         )
+        by_bits = fresh_copy((*noted, *swept), self._names)
+        choice = If(pays, by_bits, (*noting, sort, sweep))
+        return (*before, *counted, choice, *after)
 
-    def _cleared(self) -> Iterable[Stmt]:
-        """Forget the row before."""
-        t = self._names.var("t")
-        clear = Store(self._bits, (Load(self._words, (t,)),), Lit(_ZERO))
-        return For(t, int_(0), self._touched, (clear,)), Assign(self._touched, int_(0))
+    def _is_sort(self, stmt: Stmt) -> bool:
+        return isinstance(stmt, SortPrefix) and stmt.memref == self._rows.met
 
-    def _noted(self, stmt: If, j: Var) -> Iterable[Stmt]:
-        """Note ``j``, and what is to be done where it is new, or is not."""
+    def _uses_old(self, stmt: Stmt) -> bool:
+        old, inner = self._rows, tuple(all_statements((stmt,)))
+        arrays = {memref.name for one in inner for memref in memrefs(one)}
+        changed = {one.var.name for one in inner if isinstance(one, Assign)}
+        gone = {old.stamps.name, old.met.name, old.number.name}
+        return bool(gone & (arrays | changed | used(inner).keys()))
+
+    def _with_room(self, stmt: Stmt) -> Iterable[Stmt]:
+        """Make and free the bitmaps with the stamps, for each thread where these are."""
+        match stmt:
+            case Alloc(memref, (extent,)) if memref == self._rows.stamps:
+                count = self._names.var(f"{self._bits.name}_length")
+                return (
+                    stmt,
+                    Let(count, _words_of(extent)),
+                    Let(self._length, _words_of(count)),
+                    Alloc(self._bits, (count,), _ZERO),
+                    Alloc(self._summary, (self._length,), _ZERO),
+                )
+            case Dealloc(memref) if memref == self._rows.stamps:
+                return (stmt, Dealloc(self._bits), Dealloc(self._summary))
+            case For() if self._rows.stamps in stmt.private and self._has_bits(stmt):
+                return (replace(stmt, private=(*stmt.private, self._bits, self._summary)),)
+            case _:
+                return (stmt,)
+
+    def _has_bits(self, loop: For) -> bool:
+        return any(self._bits in memrefs(stmt) for stmt in all_statements(loop.body))
+
+    # ------------------------------------------------------------ the way of the bits
+
+    def _noted(self, stmt: Stmt) -> Iterable[Stmt]:
+        """Note ``j``, and do what is to be done where it is new, or is not."""
+        if not self._rows.is_note(stmt):
+            return (stmt,)
+        assert isinstance(stmt, If)
+        assert isinstance(stmt.condition, Binary)
+        assert isinstance(stmt.condition.lhs, Load)
+        (j,) = stmt.condition.lhs.indices
         word, before = self._names.var("word"), self._names.var("before", _WORD)
         bit = self._names.var("bit", _WORD)
         is_new = compare(BinaryOp.EQ, _of_words(BinaryOp.AND, before, bit), Lit(_ZERO))
-        is_first = compare(BinaryOp.EQ, before, Lit(_ZERO))
-        counted = plus(self._old.number, Cast(is_new, INDEX))
-        yield from (
-            Let(word, binary(BinaryOp.SHR, j, int_(6))),
+        meet = tuple(inner for inner in stmt.orelse if not self._rows.is_bookkeeping(inner))
+        return (
+            Let(word, _upper(j)),
             Let(bit, _bit_of(j)),
             Let(before, Load(self._bits, (word,))),
-            Store(self._words, (self._touched,), word),
-            Assign(self._touched, plus(self._touched, Cast(is_first, INDEX))),
             Store(self._bits, (word,), _of_words(BinaryOp.OR, before, bit)),
-            Assign(self._old.number, counted),
+            Store(self._summary, (_upper(word),), _bit_of(word), BinaryOp.OR),
+            *((If(is_new, meet, stmt.then),) if meet or stmt.then else ()),
         )
-        meet = tuple(inner for inner in stmt.orelse if not self._is_bookkeeping(inner))
-        if meet or stmt.then:
-            yield If(is_new, meet, stmt.then)
 
-    def _is_bookkeeping(self, stmt: Stmt) -> bool:
-        match stmt:
-            case Store(memref) | Push(memref):
-                return memref in (self._old.stamps, self._old.met)
-            case Assign(var):
-                return var == self._old.number
+    def _swept(self, sweep: Stmt) -> tuple[Stmt, ...] | None:
+        """Visit the bits in order and forget them; None for another loop than over all of them."""
+        match sweep:
+            case For(q, lower, upper, (Let(c, Load(memref, (place,))), *rest)) if (
+                lower,
+                upper,
+                memref,
+                place,
+            ) == (int_(0), self._rows.number, self._rows.met, q) and q.name not in used(rest):
+                pass
             case _:
-                return False
-
-    def _sorted(self) -> Iterable[Stmt]:
-        """Bring the words touched in order."""
-        few = compare(BinaryOp.LE, self._touched, int_(_FEW))
-        length = _words_of(self._count)
-        long = compare(BinaryOp.GT, length, binary(BinaryOp.SHL, self._touched, int_(3)))
-        by_sort = (SortPrefix(self._words, self._touched),)
-        yield If(compare(BinaryOp.OR, few, long), by_sort, tuple(self._by_summary(length)))
-
-    def _by_summary(self, length: Expr) -> Iterator[Stmt]:
-        var, summary = self._names.var, self._summary
-        t, word, s, place = var("t"), var("word"), var("s"), var("place")
-        bits, upper = var("bits", _WORD), binary(BinaryOp.SHR, word, int_(6))
-        yield For(
-            t,
-            int_(0),
-            self._touched,
-            (
-                Let(word, Load(self._words, (t,))),
-                Store(summary, (upper,), _bit_of(word), BinaryOp.OR),
-            ),
-        )
-        yield Let(place, int_(0), mutable=True)
-        lowest = var("lowest")
-        take = (
-            *_lowest(self._names, s, bits, lowest),
-            Store(self._words, (place,), lowest),
-            Assign(place, plus(place, int_(1))),
-            _without_lowest(bits),
-        )
-        yield For(
-            s,
-            int_(0),
-            length,
-            (
-                Let(bits, Load(summary, (s,)), mutable=True),
-                Store(summary, (s,), Lit(_ZERO)),
-                While(compare(BinaryOp.NE, bits, Lit(_ZERO)), take),
-            ),
-        )
-
-    def _swept(self, loop: For, coordinate: Var, rest: tuple[Stmt, ...]) -> Iterable[Stmt]:
-        """Visit the bits of the words, as many as were met."""
+                return None
         var = self._names.var
-        t, word, bits = var("t"), var("word"), var("bits", _WORD)
-        on = (
-            Assign(word, Load(self._words, (t,))),
-            Assign(bits, Load(self._bits, (word,))),
-            Assign(t, plus(t, int_(1))),
+        s, word = var("s"), var("word")
+        words, bits = var("words", _WORD), var("bits", _WORD)
+        of_word = (
+            *_lowest(self._names, s, words, word),
+            _without_lowest(words),
+            Let(bits, Load(self._bits, (word,)), mutable=True),
+            Store(self._bits, (word,), Lit(_ZERO)),
+            _while_any(bits, (*_lowest(self._names, word, bits, c), _without_lowest(bits), *rest)),
         )
-        body = (
-            If(compare(BinaryOp.EQ, bits, Lit(_ZERO)), on),
-            *_lowest(self._names, word, bits, coordinate),
-            _without_lowest(bits),
-            *rest,
+        of_summary = (
+            Let(words, Load(self._summary, (s,)), mutable=True),
+            Store(self._summary, (s,), Lit(_ZERO)),
+            _while_any(words, of_word),
         )
-        return (
-            Let(t, int_(0), mutable=True),
-            Let(word, int_(0), mutable=True),
-            Let(bits, Lit(_ZERO), mutable=True),
-            replace(loop, body=body),
-        )
+        return (For(s, int_(0), self._length, of_summary),)
+
+
+def _while_any(bits: Var, body: tuple[Stmt, ...]) -> Stmt:
+    return While(compare(BinaryOp.NE, bits, Lit(_ZERO)), body)
 
 
 def _words_of(extent: Expr) -> Expr:
     """How many words have a bit for each of so many."""
-    return binary(BinaryOp.SHR, plus(extent, int_(63)), int_(6))
+    return _upper(plus(extent, int_(63)))
+
+
+def _upper(index: Expr) -> Expr:
+    return binary(BinaryOp.SHR, index, int_(6))
 
 
 def _of_words(op: BinaryOp, lhs: Expr, rhs: Expr) -> Expr:

@@ -48,11 +48,12 @@ def _changed(func: LoopFunc, options: CodeOptions) -> Iterator[Fact]:
 
 
 _WORDS = {
-    "bitmaps": "what a row meets is noted in a bitmap, and read from it in order",
+    "bitmaps": "what a row of many terms meets is noted in a bitmap, and read from it in order",
     "copies": "copies that nobody changes are not made",
     "fills": "rows of a new array are filled by the loop that writes to them",
     "fusion": "neighboring loops over one range become one",
     "packing": "gathered rows are packed in panels of columns where that pays, by sizes of caches",
+    "stamps": "rows that are only counted are noted without a branch, all by stamps of 16 bits",
     "tables": "what is searched again and again is looked up in a table of its row",
     "merges": "sorted segments are merged with one branch an entry, and counted without any",
 }

@@ -16,6 +16,7 @@ from sparsejit.backends.llvm._merge_loops import merge_loops
 from sparsejit.backends.llvm._options import CodeOptions
 from sparsejit.backends.llvm._packing import pack_operands
 from sparsejit.backends.llvm._parallel_copies import copy_in_parallel
+from sparsejit.backends.llvm._row_stamps import narrow_stamps
 from sparsejit.ir.device_statements import LibraryOp
 from sparsejit.ir.host_form import host_form
 from sparsejit.ir.loop_fusion import fuse_loops
@@ -29,6 +30,7 @@ _LOWERINGS: tuple[tuple[str, Callable[[LoopFunc], LoopFunc]], ...] = (
     ("fusion", fuse_loops),
     ("merges", merge_loops),
     ("bitmaps", note_rows_in_bitmaps),
+    ("stamps", narrow_stamps),
     ("tables", look_up_in_tables),
     ("fills", fill_late),
     ("threads", copy_in_parallel),

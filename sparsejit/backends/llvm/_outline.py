@@ -296,10 +296,10 @@ class _Outline:
         return b.select(b.compare("sgt", count, integer(1)), chunks, integer(1))
 
     def _private_bytes(self) -> list[Value]:
-        """The sizes of the arrays that each chunk has alone."""
+        """The sizes of the arrays that each chunk has alone and fills before it starts."""
         sizes = []
         for stmt in self._setup:
-            if isinstance(stmt, Alloc):
+            if isinstance(stmt, Alloc) and stmt.fill is not None:
                 size = integer(element_size(stmt.memref))
                 for extent in stmt.extents:
                     size = _times(self._b, size, self._e.value(extent))
