@@ -333,17 +333,28 @@ TENSOR_RULES: tuple[Rule, ...] = (
 def verify_tensor(func: TensorFunc, after: str = "", *, inside_stage: bool = False) -> None:
     """Raise ``VerificationError`` for the first rule that ``func`` breaks.
 
-    ``after`` names the pass that made ``func``; ``inside_stage`` allows copies of tensors.
+    ``after`` names the pass that made ``func``; ``inside_stage`` allows copies of tensors. What was
+    found right last is not looked at again: a function never changes.
 
     >>> from sparsejit.ir.build import TensorBuilder
     >>> verify_tensor(TensorBuilder("nothing").finish())
     """
+    if func is _Verified.last:
+        return
     for rule in TENSOR_RULES:
         if inside_stage and rule is _copies_belong_to_the_stage:
             continue
         for what in rule(func):
             name = rule.__name__.replace("_", " ").strip()
             raise VerificationError(name, what, ir_text=_text(func), after=after)
+    if not inside_stage:
+        _Verified.last = func
+
+
+class _Verified:
+    """The function that was found right last: a pass that changes nothing returns it as it is."""
+
+    last: TensorFunc | None = None
 
 
 def _text(func: TensorFunc) -> str:

@@ -7,6 +7,7 @@ constants in a scalar expression replaced by its value.
 
 from __future__ import annotations
 
+import operator
 from dataclasses import replace
 
 from sparsejit.ir.fold import applies, fold_binary, fold_cast, fold_unary
@@ -26,7 +27,7 @@ __all__ = ["canonicalize", "fold_constants"]
 
 
 def canonicalize(func: TensorFunc) -> TensorFunc:
-    """Return ``func`` without dead operations and with constants folded.
+    """Return ``func`` without dead operations and with constants folded; itself if all is well.
 
     >>> from sparsejit.ir.build import TensorBuilder
     >>> from sparsejit.ir.types import DType
@@ -38,11 +39,16 @@ def canonicalize(func: TensorFunc) -> TensorFunc:
     """
     folded = map_ops(func.ops, lambda op: (_fold_body(op),))
     live = {value.name for value in func.results}
-    return replace(func, ops=_without_dead(folded, live))
+    ops = _without_dead(folded, live)
+    is_same = len(ops) == len(func.ops) and all(map(operator.is_, ops, func.ops))
+    return func if is_same else replace(func, ops=ops)
 
 
 def _fold_body(op: Op) -> Op:
-    return replace(op, body=fold_constants(op.body)) if isinstance(op, Generic) else op
+    if not isinstance(op, Generic):
+        return op
+    body = fold_constants(op.body)
+    return op if body == op.body else replace(op, body=body)
 
 
 def _without_dead(ops: tuple[Op, ...], live: set[str]) -> tuple[Op, ...]:

@@ -12,6 +12,7 @@ import pytest
 from sparsejit.affine import AffineMap, Constant, Dim, Mul
 from sparsejit.errors import VerificationError
 from sparsejit.formats import CSC, CSR, Dense
+from sparsejit.ir import verify
 from sparsejit.ir.build import TensorBuilder
 from sparsejit.ir.ops import BinaryOp, UnaryOp
 from sparsejit.ir.scalar import Arg, Binary, Cast, Const, Coordinate, Select, Stored, Unary
@@ -443,3 +444,20 @@ def test_the_text_of_a_program_without_text_is_its_repr() -> None:
         verify_tensor(broken)
     assert caught.value.ir_text == repr(broken)
     assert caught.value.rule == "symbols have their own names"
+
+
+def test_what_was_found_right_is_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[TensorFunc] = []
+
+    def rule(func: TensorFunc) -> tuple[str, ...]:
+        looked.append(func)
+        return ()
+
+    monkeypatch.setattr(verify, "TENSOR_RULES", (rule,))
+    same = replace(SPMV)
+    for func in (SPMV, SPMV, same, SPMV):
+        verify_tensor(func)
+    assert list(map(id, looked)) == list(map(id, (SPMV, same, SPMV)))
+    verify_tensor(same, inside_stage=True)
+    verify_tensor(SPMV)  # inside the stage more is legal: that says nothing
+    assert len(looked) == 4

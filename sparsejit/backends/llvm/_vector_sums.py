@@ -8,8 +8,9 @@ In: a loop whose passes add to variables, and beside that do no more than fill r
     }
 
 Out: code that runs a vector of passes at once, with sums for each lane, of which several run side
-by side where no pass waits for a gather; what is left of the loop runs under masks. The lanes are
-added up behind the loop, so the order of the sum depends on the number of passes only.
+by side unless a pass takes long, as gathers and exponentials do; what is left of the loop runs
+under masks. The lanes are added up behind the loop, so the order of the sum depends on the number
+of passes only.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from sparsejit.backends.llvm._types import in_register
 from sparsejit.backends.llvm._vector_forms import Passes, depends, has_vectors
 from sparsejit.backends.llvm._vectors import Strip, iota
 from sparsejit.ir.loop_walk import all_expressions, expressions
-from sparsejit.ir.loops import Assign, Binary, Expr, For, Let, Load, Search, Store, Var
-from sparsejit.ir.ops import BinaryOp
+from sparsejit.ir.loops import Assign, Binary, Expr, For, Let, Load, Search, Store, Unary, Var
+from sparsejit.ir.ops import BinaryOp, UnaryOp
 
 __all__ = ["VectorSums", "find_sums", "write_sums"]
 
@@ -46,12 +47,13 @@ class VectorSums:
     """``sums`` are the variables, each with the operation that adds to it.
 
     ``bits`` is the size of the widest element in vectors, ``gathers`` says whether lanes load from
-    places of their own.
+    places of their own, ``is_long`` whether a pass takes longer than an addition waits.
     """
 
     sums: tuple[tuple[Var, BinaryOp], ...]
     bits: int
     gathers: bool
+    is_long: bool = False
 
 
 def find_sums(
@@ -65,11 +67,16 @@ def find_sums(
         return None
     without = _found(loop, Passes(loop.var.name, units), options)
     if without is not None:
-        return VectorSums(*without, gathers=False)
+        return VectorSums(*without, gathers=False, is_long=_has_exponentials(loop))
     if not options.host.gathers:
         return None
     found = _found(loop, Passes(loop.var.name, units, gathers=True), options)
     return None if found is None else VectorSums(*found, gathers=True)
+
+
+def _has_exponentials(loop: For) -> bool:
+    parts = (part for s in loop.body for e in expressions(s) for part in all_expressions(e))
+    return any(isinstance(part, Unary) and part.op is UnaryOp.EXP for part in parts)
 
 
 def _found(
@@ -150,7 +157,7 @@ class _Sums:
         self._options = options
         lanes = max(options.host.vector_bits // found.bits, 2)
         self._lanes = min(lanes, _GATHERED) if found.gathers else lanes
-        self._count = 1 if found.gathers else _SIDE_BY_SIDE
+        self._count = 1 if found.gathers or found.is_long else _SIDE_BY_SIDE
         self._slots: dict[str, list[Value]] = {}
         streams = find_streams(loop, options)
         self._streams = [memref for memref in streams if e.arrays[memref.name].is_unit]
