@@ -227,7 +227,8 @@ def slots_of(tensor: sj.SparseTensor) -> np.ndarray[Any, Any]:
     """Return which elements have a slot, zeros of blocks and diagonals included."""
     ones = np.ones(tensor.values.shape)
     made = (tensor.format, tensor.shape, tensor.positions, tensor.coordinates, ones)
-    return np.asarray(sj.SparseTensor(*made).to_numpy()) != 0
+    slots: np.ndarray[Any, Any] = sj.SparseTensor(*made).to_numpy() != 0
+    return slots
 
 
 @pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 2)])
