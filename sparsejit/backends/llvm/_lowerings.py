@@ -7,7 +7,6 @@ tiles) is planned when the function is printed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from sparsejit.backends.llvm._bitmap_rows import note_rows_in_bitmaps
 from sparsejit.backends.llvm._late_fills import fill_late
@@ -45,8 +44,7 @@ def lower(func: LoopFunc, options: CodeOptions) -> LoopFunc:
     """Return ``func`` for a host, after all lowerings but those to leave out."""
     keep = frozenset() if "blas" in options.without else frozenset({LibraryOp.GEMM})
     func = host_form(func, keep)
-    packing = partial(pack_operands, caches=options.caches)
-    for name, lowering in (*_LOWERINGS, ("packing", packing)):
+    for name, lowering in _LOWERINGS:
         if name not in options.without:
             func = lowering(func)
-    return func
+    return func if "packing" in options.without else pack_operands(func, options.caches)
