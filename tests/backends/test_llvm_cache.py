@@ -75,6 +75,23 @@ def test_processes_share_what_one_has_compiled(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob(".*")), "a temporary file was left"
 
 
+def test_what_is_left_out_has_one_key_in_every_process(cache: Path) -> None:
+    program = """
+import numpy as np, sparsejit as sj
+double = sj.sparse_jit(lambda x: x + x, target="cpu")
+assert double(np.ones(2)).tolist() == [2.0, 2.0]
+"""
+    kept = []
+    for seed in range(4):
+        names = {"PYTHONHASHSEED": str(seed), "SPARSEJIT_WITHOUT": "tiles,prefetch,sums,merges"}
+        subprocess.run(
+            [sys.executable, "-c", program], cwd=ROOT, env=os.environ | names, check=True
+        )
+        kept.append(sorted(cache.rglob("*.bin")))
+    assert kept[0]
+    assert kept == kept[:1] * 4
+
+
 @pytest.mark.parametrize("damage", ["empty", "short", "changed", "other"])
 def test_a_damaged_entry_is_made_anew(
     damage: str, cache: Path, caplog: pytest.LogCaptureFixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sparsejit._dataclasses import dataclass
 
 __all__ = ["LOWERINGS", "Caches", "CodeOptions", "Host"]
@@ -45,6 +47,11 @@ class CodeOptions:
     host: Host = Host()
     without: frozenset[str] = frozenset()
     caches: Caches = Caches()
+
+    @property
+    def key(self) -> str:
+        """All of this as a text, the same in every process."""
+        return repr((replace(self, without=frozenset()), sorted(self.without)))
 
     @property
     def sum_flags(self) -> str:

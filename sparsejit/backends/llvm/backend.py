@@ -133,7 +133,7 @@ class LlvmBackend:
     def _key(self, key: str) -> str:
         from sparsejit.backends.llvm._engine import environment
 
-        return digest(key, repr((self._options_here, self.host)), *environment())
+        return digest(key, repr((self._options_here.key, self.host)), *environment())
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class _Lowered:
         """Lower a function for LLVM."""
         expanded = expand(lower(func, options))
         functions = called_by_loops(expanded.func.body)
-        described = digest(repr((func.params, func.body, func.results, options, host)))
+        described = digest(repr((func.params, func.body, func.results, options.key, host)))
         has_status = expanded.status is not None or bool(functions)
         interface = Interface.of(expanded.func, described, has_status=has_status)
         return _Lowered(expanded, functions, interface)
