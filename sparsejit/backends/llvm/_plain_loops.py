@@ -20,6 +20,7 @@ from sparsejit.backends.llvm._loop_notes import (
 from sparsejit.backends.llvm._prefetch import (
     AheadOfStrip,
     Gather,
+    are_far,
     find_gathers,
     worth_it,
     write_prefetches,
@@ -48,12 +49,14 @@ def write_loop(
     options = context.options
     found = () if "prefetch" in options.without else find_gathers(stmt)
     gathers, condition = worth_it(e, found, strip)
+    far = are_far(e, gathers, options.caches) if gathers else None
     streams = find_streams(stmt, options)
     prefetch_streams(e, stmt, streams, bounds[0], is_inside=False)
 
     def write(ahead: tuple[Gather, ...], properties: tuple[str, ...]) -> None:
         def body(at: Value) -> None:
-            write_prefetches(e, ahead, at, strip)
+            if ahead and far is not None:
+                either(e.builder, far, lambda: write_prefetches(e, ahead, at, strip))
             prefetch_streams(e, stmt, streams, at, is_inside=True)
             e.values[stmt.var.name] = at
             print_body()

@@ -3,8 +3,9 @@
 In: a loop with ``let k = crd[p]``, in which an inner loop runs over a row ``B[k, ..]``, or over the
 stored entries ``pos[k] .. pos[k + 1]`` of one. Out: with each iteration, prefetches of the row that
 the entry some places later points to. Where that lies is known long before it is wanted, which no
-hardware guesses. Behind the last entry the last one is taken. (For single elements ``x[k]`` a
-prefetch costs more than it gives, measured.)
+hardware guesses. Behind the last entry the last one is taken. Where all that is gathered lies in
+the cache of a core, it is near in any case, and prefetches only take their time: they are left out.
+(For single elements ``x[k]`` a prefetch costs more than it gives, measured.)
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from sparsejit._dataclasses import dataclass
 from sparsejit.backends.llvm._arrays import element_size
 from sparsejit.backends.llvm._expressions import Expressions
+from sparsejit.backends.llvm._options import Caches
 from sparsejit.backends.llvm._streams import prefetch_line
 from sparsejit.backends.llvm._text import Value, integer
 from sparsejit.backends.llvm._vector_forms import is_step
@@ -23,7 +25,7 @@ from sparsejit.ir.loop_writing import as_index
 from sparsejit.ir.loops import Cast, Expr, For, Let, Load, Memref, Stmt, Var
 from sparsejit.ir.types import INDEX
 
-__all__ = ["AheadOfStrip", "Gather", "find_gathers", "worth_it", "write_prefetches"]
+__all__ = ["AheadOfStrip", "Gather", "are_far", "find_gathers", "worth_it", "write_prefetches"]
 
 _AHEAD = 16
 """How many entries later."""
@@ -139,6 +141,17 @@ def worth_it(
             length = b.op("sub", e.value(gather.row.upper), e.value(gather.row.lower))
             condition = b.compare("sge", b.mul(length, size), integer(_LEAST))
     return tuple(chosen), condition
+
+
+def are_far(e: Expressions, gathers: tuple[Gather, ...], caches: Caches) -> Value:
+    """Return whether what is gathered does not fit into the cache that a core has alone."""
+    b, total = e.builder, integer(0)
+    for name, memref in {gather.load.memref.name: gather.load.memref for gather in gathers}.items():
+        size = integer(element_size(memref))
+        for axis in range(memref.rank):
+            size = b.op("mul", size, e.arrays[name].extent(b, axis))  # may wrap: extents of views
+        total = b.op("add", total, size)
+    return b.compare("sgt", total, integer(caches.own // 2))
 
 
 def write_prefetches(
