@@ -8,6 +8,8 @@ from sparsejit.backends.llvm._text import Builder, Value, integer
 
 __all__ = ["either", "first_place", "loop"]
 
+_ASIDE = '!{!"branch_weights", i32 1, i32 2000}'
+
 
 def loop(
     b: Builder,
@@ -60,11 +62,17 @@ def either(
     condition: Value,
     then: Callable[[], None],
     orelse: Callable[[], None] | None = None,
+    *,
+    is_aside: bool = False,
 ) -> None:
-    """Write a branch: ``then`` where the condition holds, else ``orelse``."""
+    """Write a branch: ``then`` where the condition holds, else ``orelse``.
+
+    ``is_aside``: what does not hold is to be fast, so ``then`` gets no registers that it needs.
+    """
     first, end = b.new_block("if"), b.new_block("endif")
     second = b.new_block("else") if orelse else end
-    b.branch_if(condition, first, second)
+    note = f", !prof {b.module.metadata(_ASIDE)}" if is_aside else ""
+    b.branch_if(condition, first, second, note)
     b.place(first)
     then()
     b.branch(end)

@@ -56,7 +56,7 @@ def write_loop(
     def write(ahead: tuple[Gather, ...], properties: tuple[str, ...]) -> None:
         def body(at: Value) -> None:
             if ahead and far is not None:
-                either(e.builder, far, lambda: write_prefetches(e, ahead, at, strip))
+                either(e.builder, far, lambda: write_prefetches(e, ahead, at, strip), is_aside=True)
             prefetch_streams(e, stmt, streams, at, is_inside=True)
             e.values[stmt.var.name] = at
             print_body()

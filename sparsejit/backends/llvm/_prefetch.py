@@ -11,6 +11,7 @@ the cache of a core, it is near in any case, and prefetches only take their time
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from sparsejit._dataclasses import dataclass
 from sparsejit.backends.llvm._arrays import element_size
@@ -146,12 +147,18 @@ def worth_it(
 def are_far(e: Expressions, gathers: tuple[Gather, ...], caches: Caches) -> Value:
     """Return whether what is gathered does not fit into the cache that a core has alone."""
     b, total = e.builder, integer(0)
-    for name, memref in {gather.load.memref.name: gather.load.memref for gather in gathers}.items():
-        size = integer(element_size(memref))
-        for axis in range(memref.rank):
-            size = b.op("mul", size, e.arrays[name].extent(b, axis))  # may wrap: extents of views
-        total = b.op("add", total, size)
-    return b.compare("sgt", total, integer(caches.own // 2))
+    gathered = {gather.load.memref.name: gather.load.memref for gather in gathers}
+    extents = {
+        memref: [e.arrays[name].extent(b, axis) for axis in range(memref.rank)]
+        for name, memref in gathered.items()
+    }
+    with b.in_front(chain.from_iterable(extents.values())):
+        for memref, sizes in extents.items():
+            size = integer(element_size(memref))
+            for extent in sizes:
+                size = b.op("mul", size, extent)  # it may wrap: views can be of any extent
+            total = b.op("add", total, size)
+        return b.compare("sgt", total, integer(caches.own // 2))
 
 
 def write_prefetches(

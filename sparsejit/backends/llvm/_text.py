@@ -9,7 +9,8 @@ LLVM's parser.)
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from sparsejit.backends.llvm._text_values import (
@@ -222,6 +223,21 @@ class Builder:
         """Go on in ``block``, the next one of the function."""
         self.function.blocks.append(block)
         self.block = block
+
+    @contextmanager
+    def in_front(self, needed: Iterable[Value]) -> Iterator[None]:
+        """Write straight code once a call, in front of all blocks, if what it needs is known there.
+
+        Else it is written here: LLVM does not move it where it only cleans up.
+        """
+        here = self.block
+        params = {param.text for param in self.function.params}
+        if all(value.known is not None or value.text in params for value in needed):
+            self.block = self.function.slots
+        try:
+            yield
+        finally:
+            self.block = here
 
     def _end(self, line: str) -> None:
         assert not self.block.is_ended
