@@ -25,13 +25,16 @@ def keep_pattern_widths(func: TensorFunc, options: StageOptions) -> TensorFunc:
     users = uses(func)
     empty = {op.result.name for op in all_ops(func.ops) if isinstance(op, Empty)}
     kinds: dict[str, TensorType] = {}
+    patterns: dict[str, str] = {}
     for op in all_ops(func.ops):
         if not isinstance(op, Generic) or op.init.name not in empty:
             continue
         if len(users[op.init.name]) == 1 and all(map(_is_read, users[op.result.name])):
-            kind = _wider(op, kinds, options)
-            if kind is not None:
+            source = _source(op, patterns)
+            kind = None if source is None else _wider(op, source, kinds, options)
+            if source is not None and kind is not None:
                 kinds[op.init.name] = kinds[op.result.name] = kind
+                patterns[op.result.name] = patterns.get(source.name, source.name)
     if not kinds:
         return func
 
@@ -49,19 +52,29 @@ def _is_read(user: Op | None) -> bool:
     return isinstance(user, Generic)
 
 
-def _wider(op: Generic, kinds: dict[str, TensorType], options: StageOptions) -> TensorType | None:
-    """Return the type with the widths of the only sparse operand, if it is stored alike."""
+def _source(op: Generic, patterns: dict[str, str]) -> Value | None:
+    """Return the first sparse operand, if all of them have its pattern and the result's place."""
+    operands = [
+        (value, place)
+        for value, place in zip(op.inputs, op.indexing_maps, strict=False)
+        if not value.type.format.is_all_full
+    ]
+    names = {patterns.get(value.name, value.name) for value, _ in operands}
+    alike = len(names) == 1 and all(place == op.indexing_maps[-1] for _, place in operands)
+    return operands[0][0] if alike else None
+
+
+def _wider(
+    op: Generic, source: Value, kinds: dict[str, TensorType], options: StageOptions
+) -> TensorType | None:
+    """Return the type of the result with the widths of its source, if it is stored alike."""
     kind = op.result.type
-    sparse = [k for k, value in enumerate(op.inputs) if not value.type.format.is_all_full]
-    if len(sparse) != 1 or kind.format != _open(kind.format):
-        return None
-    (k,) = sparse
-    source = kinds.get(op.inputs[k].name, op.inputs[k].type).format
+    fmt = kinds.get(source.name, source.type).format
     # What the call needs at least is sure to fit, whatever the operation stores.
     least = options.index_widths
-    is_enough = source.pos_width >= least.positions and source.crd_width >= least.coordinates
-    alike = _open(source) == kind.format and op.indexing_maps[k] == op.indexing_maps[-1]
-    return replace(kind, format=source) if alike and is_enough else None
+    is_enough = fmt.pos_width >= least.positions and fmt.crd_width >= least.coordinates
+    is_alike = kind.format == _open(kind.format) == _open(fmt)
+    return replace(kind, format=fmt) if is_alike and is_enough else None
 
 
 def _open(fmt: Format) -> Format:

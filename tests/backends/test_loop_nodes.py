@@ -37,6 +37,7 @@ from sparsejit.ir.loops import (
     Let,
     Lit,
     LoopFunc,
+    SelectMemref,
     SortPrefix,
     Stmt,
     Store,
@@ -51,6 +52,7 @@ from tests.backends.loop_writing import (
     binary,
     function,
     index,
+    less,
     load,
     memref,
     mul,
@@ -99,8 +101,17 @@ def assembled() -> LoopFunc:
     return assemble(CSR, targets_of(CSR))
 
 
+def one_of_two() -> LoopFunc:
+    x, y, out, shown = memref("x"), memref("y"), memref("out"), memref("shown")
+    copy = Store(out, (i,), load(shown, i))
+    chosen = SelectMemref(shown, less(n, DimOf(x, 0)), x, y)
+    body: list[Stmt] = [chosen, For(i, index(0), DimOf(shown, 0), (copy,))]
+    return function("one", [n, x, y, out], body)
+
+
 MORE: dict[str, Callable[[], LoopFunc]] = {
-    made.__name__: made for made in (sort_of_a_part, user_function, library_product, assembled)
+    made.__name__: made
+    for made in (sort_of_a_part, user_function, library_product, assembled, one_of_two)
 }
 
 
@@ -156,6 +167,16 @@ def test_entries_are_assembled(backend: str) -> None:
     assert positions.tolist() == [0, 2, 2, 3]
     assert coordinates.tolist() == [1, 3, 0]
     assert values.tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("backend", sorted(BACKENDS))
+def test_an_array_is_one_of_two(backend: str) -> None:
+    """Other extents and strides, too: what is shown is the array itself."""
+    x, y = np.arange(3.0), np.arange(20.0)[::4]
+    for count, expected in ((2, [*x, -1, -1]), (3, [*y])):
+        out = np.full(5, -1.0)
+        run(backend, one_of_two(), count, x, y, out)
+        assert out.tolist() == expected
 
 
 # ---------------------------------------------------------------- reductions
