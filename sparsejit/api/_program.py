@@ -17,8 +17,9 @@ from sparsejit.api._aliases import AliasRule
 from sparsejit.api._checks import IntegerRange, integer_ranges
 from sparsejit.api._contractions import Contractions
 from sparsejit.api._extents import ExtentRule
+from sparsejit.api._long_extents import long_extents
 from sparsejit.api._options import JitOptions
-from sparsejit.api._widths import index_widths, leaves_width_open, long_extents, orders_widths
+from sparsejit.api._widths import index_widths, leaves_width_open, orders_widths
 from sparsejit.backends import Backend, Kernel, Recalling
 from sparsejit.backends.disk_cache import digest
 from sparsejit.debug import dump_observer, dumped_levels

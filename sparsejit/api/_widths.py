@@ -1,11 +1,10 @@
-"""What extents and stored counts decide: the index widths of results, and which extents are long.
+"""Index widths of results: 32 bits where all is sure to fit, else 64.
 
 In: a tensor function; at a call, the extents and how many values each operand stores. Out: the
-widths, 32 bits where all is sure to fit, else 64; the extents that dwarf what is stored, of which
-no array is to be made. Extents say what coordinates take, what is stored says what positions take.
-The stored count of a result is not known before it is computed, so an upper bound decides: the
-entries of each sparse operand, times the extents of the loops that the operand does not index; of
-factors the least of these, of terms the sum.
+widths. Extents say what coordinates take, what is stored says what positions take. The stored count
+of a result is not known before it is computed, so an upper bound decides: the entries of each
+sparse operand, times the extents of the loops that the operand does not index; of factors the least
+of these, of terms the sum.
 """
 
 from __future__ import annotations
@@ -38,28 +37,15 @@ from sparsejit.ir.tensor import (
 )
 from sparsejit.ir.types import IndexWidths, TensorType
 from sparsejit.ir.walk import all_ops, operands_of, results_of
-from sparsejit.tensors import Operand
 
-__all__ = ["index_widths", "leaves_width_open", "long_extents", "orders_widths"]
+__all__ = ["index_widths", "leaves_width_open", "orders_widths"]
 
 _LARGEST = int(np.iinfo(np.int32).max)
-_LONG = 1 << 24
-"""Of fewer elements an array is no loss, whatever is stored."""
-_SPARSE = 64
-"""How many times what is stored an extent must be for an array of it not to pay."""
 
 
 def leaves_width_open(func: TensorFunc) -> bool:
     """Whether some result of an operation is sparse in a format that names no index width."""
     return any(_is_open(value.type.format) for op in all_ops(func.ops) for value in results_of(op))
-
-
-def long_extents(numbers: Sequence[int], operands: Sequence[Operand]) -> frozenset[int]:
-    """Return the symbols whose values dwarf all that the operands store, positions included."""
-    if max(numbers, default=0) <= _LONG:
-        return frozenset()
-    stored = sum(buffer.size for operand in operands for buffer in operand.buffers)
-    return frozenset(k for k, number in enumerate(numbers) if number > max(_LONG, _SPARSE * stored))
 
 
 def _is_open(fmt: Format) -> bool:

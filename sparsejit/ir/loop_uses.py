@@ -1,14 +1,14 @@
 """What loop IR uses, by name: variables, the arrays whose elements are read, and whose they are.
 
-``variables``, ``loaded`` ask an expression; ``used``, ``read``, ``assigned`` ask statements, at any
-depth; ``roots`` says which array a view is part of.
+``variables``, ``loaded`` ask an expression; ``used``, ``read``, ``assigned``, ``arrays_written``
+ask statements, at any depth; ``roots`` says which array a view is part of.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from sparsejit.ir.loop_walk import all_expressions, all_statements, expressions
+from sparsejit.ir.loop_walk import all_expressions, all_statements, expressions, memrefs_written
 from sparsejit.ir.loops import (
     Assign,
     Copy,
@@ -27,6 +27,7 @@ from sparsejit.ir.loops import (
 )
 
 __all__ = [
+    "arrays_written",
     "assigned",
     "is_pure",
     "loaded",
@@ -99,6 +100,11 @@ def read(body: Iterable[Stmt]) -> dict[str, Memref]:
             case _:
                 pass
     return found
+
+
+def arrays_written(body: Iterable[Stmt]) -> dict[str, Memref]:
+    """Return the existing arrays that statements write to, or give another length, by name."""
+    return {m.name: m for stmt in all_statements(body) for m in memrefs_written(stmt)}
 
 
 def assigned(body: Iterable[Stmt]) -> dict[str, Var]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from sparsejit.ir.loop_uses import assigned, loaded, variables
-from sparsejit.ir.loop_walk import all_expressions, all_statements, expressions, memrefs_written
+from sparsejit.ir.loop_uses import arrays_written, assigned, loaded, variables
+from sparsejit.ir.loop_walk import all_expressions, all_statements, expressions
 from sparsejit.ir.loops import Assign, Binary, Call, Expr, For, If, Let, Lit, Search, Stmt, Var
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.types import DType
@@ -59,7 +59,7 @@ def _is_alone(stmt: Stmt, flag: Var, loop: For) -> bool:
     conditions = [outer for part in own if isinstance(part, If) for outer in expressions(part)]
     changed = {loop.var.name, *assigned(inside)}
     changed |= {other.var.name for other in inside if isinstance(other, Let | For)}
-    written = {memref.name for other in inside for memref in memrefs_written(other)}
+    written = arrays_written(loop.body).keys()
     return not any(
         changed & variables(outer).keys() or written & loaded(outer).keys() or _is_costly(outer)
         for outer in conditions

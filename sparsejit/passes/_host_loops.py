@@ -22,11 +22,12 @@ from sparsejit.ir.loops import (
     Resize,
     Scan,
     Sort,
+    Var,
     View,
     While,
 )
 
-__all__ = ["needs_host", "stays_on_host"]
+__all__ = ["needs_host", "runs_by_itself", "stays_on_host"]
 
 _LIBRARY = Sort | LibraryCall | Launch | ReadBack | Require | Assemble
 _ARRAYS = Alloc | Dealloc | Copy | View | Scan | Resize
@@ -43,6 +44,15 @@ def needs_host(loop: For) -> bool:
             if not all(is_pure(n) and not variables(n).keys() & inner for n in sizes):
                 return True
     return False
+
+
+def runs_by_itself(loop: For) -> bool:
+    """Whether groups of threads can have their own of all that a parallel loop passes on.
+
+    That is variables and vectors as room, and variables as sums.
+    """
+    shares = all(isinstance(item, Var) or item.rank == 1 for item in loop.private)
+    return shares and all(isinstance(item, Var) for item, _ in loop.reductions)
 
 
 def stays_on_host(stmt: For | While | If) -> bool:

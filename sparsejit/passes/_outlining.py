@@ -13,12 +13,20 @@ from typing import assert_never
 
 from sparsejit.ir.device_statements import Launch, LibraryCall, ReadBack, Require, Schedule
 from sparsejit.ir.fold import identity_const
-from sparsejit.ir.loop_uses import assigned, is_pure, loads_always, read, rooted, used, variables
+from sparsejit.ir.loop_uses import (
+    arrays_written,
+    assigned,
+    is_pure,
+    loads_always,
+    read,
+    rooted,
+    used,
+    variables,
+)
 from sparsejit.ir.loop_walk import (
     all_statements,
     expr_dtype,
     map_expr,
-    memrefs_written,
 )
 from sparsejit.ir.loop_writing import Names, int_
 from sparsejit.ir.loops import (
@@ -52,7 +60,7 @@ from sparsejit.ir.rename import fresh_copy, renamed
 from sparsejit.ir.types import DType
 from sparsejit.passes._balanced_rows import balanced, rows_of
 from sparsejit.passes._bounded_room import with_bounded_room
-from sparsejit.passes._host_loops import needs_host, stays_on_host
+from sparsejit.passes._host_loops import needs_host, runs_by_itself, stays_on_host
 from sparsejit.passes._kernel_accumulators import with_accumulators
 from sparsejit.passes._kernel_bodies import kernel_body
 from sparsejit.passes._kernel_schedules import (
@@ -263,7 +271,7 @@ class _Block:
             assert isinstance(measuring, For)
             self._reduction(measuring)
             loop = bounded[1]
-        if loop.parallel and not (_shares_vectors(loop) and _reduces_scalars(loop)):
+        if loop.parallel and not runs_by_itself(loop):
             self._loop(replace(loop, parallel=False, reductions=(), private=()))
         elif loop.parallel and loop.reductions:
             self._reduction(loop)
@@ -308,7 +316,7 @@ class _Block:
     def _kernel(self, loop: For, atomics: Sequence[Memref]) -> None:
         """A kernel; what the group reads from memory for it, it may read itself."""
         of = self._outliner.of
-        writes = rooted((m.name for s in all_statements((loop,)) for m in memrefs_written(s)), of)
+        writes = rooted(arrays_written((loop,)), of)
         lets = [stmt for stmt in self._group if isinstance(stmt, Let) and not stmt.mutable]
         if len(lets) < len(self._group) or rooted(read(lets), of) & writes:
             self._flush()
@@ -404,15 +412,6 @@ def _has_room(loop: For) -> bool:
     """Whether the loop needs memory of its own: there are fewer warps than threads to have some."""
     arrays = any(isinstance(item, Memref) for item in loop.private)
     return arrays or any(isinstance(stmt, Alloc) for stmt in all_statements(loop.body))
-
-
-def _shares_vectors(loop: For) -> bool:
-    """Whether a group of threads can have its own of all that the loop passes on as room."""
-    return all(isinstance(item, Var) or item.rank == 1 for item in loop.private)
-
-
-def _reduces_scalars(loop: For) -> bool:
-    return all(isinstance(item, Var) for item, _ in loop.reductions)
 
 
 def _lets(group: Sequence[Stmt]) -> dict[str, Var]:

@@ -19,6 +19,7 @@ from operator import itemgetter
 from sparsejit._dataclasses import dataclass
 from sparsejit.ir.fold import zero_of
 from sparsejit.ir.loop_fusion import Accesses
+from sparsejit.ir.loop_uses import arrays_written
 from sparsejit.ir.loop_uses import roots as roots_of
 from sparsejit.ir.loop_walk import (
     all_expressions,
@@ -187,8 +188,8 @@ class _Change:
     def of(kept: Workspaces) -> _Change:
         """Return the loop as it is."""
         loop, roots = kept.loop, kept.around.roots
-        written = {m.name for stmt in all_statements(loop.body) for m in memrefs_written(stmt)}
-        keys = Accesses.of(loop, roots).keys_of(frozenset(written), roots) or {}
+        written = frozenset(arrays_written(loop.body))
+        keys = Accesses.of(loop, roots).keys_of(written, roots) or {}
         single = {name: next(iter(some)) for name, some in keys.items() if len(some) == 1}
         return _Change(tuple(_candidates(kept)), single, loop.body, kept.around.names)
 

@@ -6,7 +6,7 @@ function, as its parameters or loaded from a block.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
 
 from sparsejit._dataclasses import dataclass
@@ -44,16 +44,7 @@ class Captures:
             return next(given) if value.known is None else value
 
         values = tuple((name, new(value)) for name, value in self.values)
-        arrays = tuple(
-            replace(
-                array,
-                pointer=new(array.pointer),
-                extents=tuple(map(new, array.extents)),
-                strides=tuple(map(new, array.strides)),
-            )
-            for array in self.arrays
-        )
-        return Captures(values, arrays)
+        return Captures(values, tuple(_with_values(array, new) for array in self.arrays))
 
     def into(self, expressions: Expressions) -> None:
         """Make all of it known to an expression printer."""
@@ -119,16 +110,7 @@ class Closure:
             return b.load(b.offset(block, places[value.text] * SLOT), value.type, 8)
 
         wanted = (array for array in self._captures.arrays if array.memref.name in names)
-        arrays = tuple(
-            replace(
-                array,
-                pointer=read(array.pointer),
-                extents=tuple(map(read, array.extents)),
-                strides=tuple(map(read, array.strides)),
-            )
-            for array in wanted
-        )
-        return Captures((), arrays)
+        return Captures((), tuple(_with_values(array, read) for array in wanted))
 
     def read(self, b: Builder, block: Value, *names: str) -> list[Value]:
         """Return further values as they are in the block."""
@@ -136,3 +118,13 @@ class Closure:
             b.load(b.offset(block, self._places[name] * SLOT), self._kinds[name], 8)
             for name in names
         ]
+
+
+def _with_values(array: Array, of: Callable[[Value], Value]) -> Array:
+    """Return an array with other values: ``of`` those that it has."""
+    return replace(
+        array,
+        pointer=of(array.pointer),
+        extents=tuple(map(of, array.extents)),
+        strides=tuple(map(of, array.strides)),
+    )

@@ -12,14 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from sparsejit._dataclasses import dataclass
-from sparsejit.ir.loop_uses import loaded, variables
+from sparsejit.ir.loop_uses import arrays_written, loaded, variables
 from sparsejit.ir.loop_walk import (
     all_expressions,
-    all_statements,
     blocks,
     expressions,
     map_body,
-    memrefs_written,
 )
 from sparsejit.ir.loop_writing import Names, as_dtype, as_index, compare, int_, plus, times
 from sparsejit.ir.loops import (
@@ -57,7 +55,7 @@ _SHORT = 1 << 16
 def look_up_in_tables(func: LoopFunc) -> LoopFunc:
     """Return ``func`` with tables of the segments that are searched often."""
     names = Names.of(func)
-    written = {m.name for stmt in all_statements(func.body) for m in memrefs_written(stmt)}
+    written = set(arrays_written(func.body))
     params = {param.name for param in func.params}
     body: list[Stmt] = []
     for stmt in func.body:

@@ -27,14 +27,14 @@ nothing is copied: the nest is written once and reads the operand itself::
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sparsejit._dataclasses import dataclass
 from sparsejit.backends.llvm._options import Caches
 from sparsejit.backends.llvm._panel_width import Gathered, panel_width
 from sparsejit.backends.llvm._prefetch import find_gathers
-from sparsejit.ir.loop_uses import rooted, roots
+from sparsejit.ir.loop_uses import arrays_written, rooted, roots
 from sparsejit.ir.loop_walk import (
     all_expressions,
     all_statements,
@@ -205,7 +205,7 @@ def _find_nest(loop: For, part_of: Mapping[str, str]) -> _Nest | None:
     is_one_range = not others and all(leaf.lower == int_(0) for leaf in leaves.values())
     if not is_one_range or not isinstance(upper, Var | DimOf) or _is_one_of(upper, own):
         return None
-    written = rooted((memref.name for memref in _written(inside)), part_of)
+    written = rooted(arrays_written((loop,)), part_of)
     for leaf in leaves.values():
         if not _is_in_place(leaf, written, part_of):
             return None
@@ -230,10 +230,6 @@ def _is_leaf(stmt: Stmt) -> bool:
 
 def _is_one_of(expr: Expr, names: frozenset[str]) -> bool:
     return isinstance(expr, Var) and expr.name in names
-
-
-def _written(body: Iterable[Stmt]) -> Iterator[Memref]:
-    yield from (stmt.memref for stmt in body if isinstance(stmt, Store))
 
 
 def _is_in_place(leaf: For, written: set[str], part_of: Mapping[str, str]) -> bool:

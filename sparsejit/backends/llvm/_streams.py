@@ -15,7 +15,8 @@ from sparsejit.backends.llvm._expressions import Expressions
 from sparsejit.backends.llvm._options import CodeOptions
 from sparsejit.backends.llvm._text import Value, integer
 from sparsejit.backends.llvm._work import segment_of
-from sparsejit.ir.loop_walk import all_expressions, all_statements, expressions, memrefs_written
+from sparsejit.ir.loop_uses import arrays_written
+from sparsejit.ir.loop_walk import all_expressions, all_statements, expressions
 from sparsejit.ir.loops import For, Load, Memref, While
 
 __all__ = ["AHEAD", "find_streams", "prefetch_line", "prefetch_streams"]
@@ -32,7 +33,7 @@ def find_streams(loop: For, options: CodeOptions) -> tuple[Memref, ...]:
     if "streams" in options.without or segment_of(loop) is None:
         return ()
     inside = list(all_statements(loop.body))
-    written = {memref.name for stmt in inside for memref in memrefs_written(stmt)}
+    written = arrays_written(loop.body)
     found = dict.fromkeys(
         part.memref
         for stmt in inside

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from sparsejit.ir.loop_uses import read
-from sparsejit.ir.loop_walk import all_statements, blocks, memrefs_written
+from sparsejit.ir.loop_uses import arrays_written, read
+from sparsejit.ir.loop_walk import all_statements, blocks
 from sparsejit.ir.loop_writing import Names, binary, int_, plus
 from sparsejit.ir.loops import Assign, Expr, For, If, Let, Push, SortPrefix, Stmt, Store, Var, While
 from sparsejit.ir.ops import BinaryOp
@@ -27,9 +27,8 @@ def terms_of(
     counted = tuple(_Counter(is_term, terms).block(row))
     own = {stmt.var.name for stmt in all_statements(counted) if isinstance(stmt, Let)}
     assigned = {stmt.var for stmt in all_statements(counted) if isinstance(stmt, Assign)}
-    written = {memref.name for stmt in all_statements(row) for memref in memrefs_written(stmt)}
     is_alone = all(var.name in own for var in assigned - {terms})
-    if not is_alone or written & read(counted).keys():
+    if not is_alone or arrays_written(row).keys() & read(counted).keys():
         return None
     return Let(terms, int_(0), mutable=True), *fresh_copy(counted, names)
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from sparsejit._dataclasses import dataclass
 from sparsejit.backends.numba_cuda._memory import Memory
 from sparsejit.ir.device_statements import Launch, Schedule
-from sparsejit.ir.loop_uses import is_pure, loaded, variables
+from sparsejit.ir.loop_uses import arrays_written, is_pure, loaded, variables
 from sparsejit.ir.loop_walk import all_statements, expressions, map_body, memrefs_written
 from sparsejit.ir.loop_writing import Names
 from sparsejit.ir.loops import (
@@ -64,8 +64,7 @@ class Lowered:
 
     def must_wait(self, stmt: For | Store) -> bool:
         """Whether lanes wait around a statement: other statements use what it stores."""
-        written = {m.name for inner in all_statements((stmt,)) for m in memrefs_written(inner)}
-        return any(self._root(name) in self.shared for name in written)
+        return any(self._root(name) in self.shared for name in arrays_written((stmt,)))
 
     def _root(self, name: str) -> str:
         return self.memory.places[name].pointer.name
@@ -157,7 +156,7 @@ def _moving(body: tuple[Stmt, ...], own: frozenset[str], repeated: bool) -> set[
                 inside = own | ({loop.var.name} if isinstance(loop, For) else set())
                 found |= _moving(inner, inside, repeated or not _is_shared(loop))
                 if _is_shared(loop) and repeated:
-                    found |= {m.name for s in all_statements(inner) for m in memrefs_written(s)}
+                    found |= arrays_written(inner).keys()
             case If(_, then, orelse):
                 found |= _moving(then, own, repeated) | _moving(orelse, own, repeated)
             case _:

@@ -19,13 +19,12 @@ from sparsejit.backends.numba_cuda._source import KernelWriter
 from sparsejit.backends.python_source import import_lines, signature_line
 from sparsejit.ir.device_code import ExtentParam, KernelCode, PointerParam, ScalarParam, StrideParam
 from sparsejit.ir.device_statements import Launch, Schedule
-from sparsejit.ir.loop_uses import is_pure, read, variables
+from sparsejit.ir.loop_uses import arrays_written, is_pure, read, variables
 from sparsejit.ir.loop_walk import (
     all_expressions,
     all_statements,
     expressions,
     free_memrefs,
-    memrefs_written,
 )
 from sparsejit.ir.loop_writing import Names, binary, int_, times
 from sparsejit.ir.loops import DimOf, Expr, For, Load, LoopFunc, Memref, Store, Var, View
@@ -85,7 +84,7 @@ def _kernel_code(
     group = _WARP if launch.schedule is Schedule.WARP else 1
     block = _WARP if launch.schedule is Schedule.ONE_THREAD else _BLOCK
     words = tuple(word for _, word in memory.words)
-    written = {m.name for s in all_statements(launch.body) for m in memrefs_written(s)}
+    written = arrays_written(launch.body).keys()
     updated = {
         stmt.memref.name
         for stmt in all_statements(launch.body)
