@@ -15,6 +15,7 @@ from sparsejit.backends.llvm._parallel import parallel_loops
 from sparsejit.backends.llvm._pool import has_threads, thread_limit
 from sparsejit.backends.llvm._pool_text import MOST_THREADS
 from sparsejit.backends.llvm._prefetch import find_gathers
+from sparsejit.backends.llvm._runs import find_runs
 from sparsejit.backends.llvm._streams import find_streams
 from sparsejit.backends.llvm._tiles import find_tiles
 from sparsejit.backends.llvm._vector_sums import find_sums
@@ -64,10 +65,16 @@ def _printed(func: LoopFunc, options: CodeOptions) -> Iterator[Fact]:
     loops = [stmt for stmt in all_statements(func.body) if isinstance(stmt, For)]
     names = {memref.name for stmt in all_statements(func.body) for memref in memrefs(stmt)}
     roots = roots_of(func)
-    tiles = {} if "tiles" in options.without else find_tiles(func.body, roots, frozenset(names))
+    known = func.body, roots, frozenset(names)
+    tiles = {} if "tiles" in options.without else find_tiles(*known)
     for name, tile in tiles.items():
         rows = ", ".join(memref.name for memref, _ in tile.targets)
         yield Fact(FactKind.CODE, name, f"rows of {rows} stay in vector registers")
+    has_runs = not options.without.intersection(("runs", "tiles"))
+    for name, run in (find_runs(*known) if has_runs else {}).items():
+        rows = ", ".join(memref.name for memref, _ in run.tile.targets)
+        text = f"rows of {rows} stay in vector registers, as long as coordinates are equal"
+        yield Fact(FactKind.CODE, name, text)
     yield from _sums(loops, frozenset(names), roots, options)
     for loop in loops:
         streams = ", ".join(memref.name for memref in find_streams(loop, options))

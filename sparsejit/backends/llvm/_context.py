@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from sparsejit._dataclasses import dataclass
 from sparsejit.backends.llvm._options import CodeOptions
+from sparsejit.backends.llvm._runs import Run
 from sparsejit.backends.llvm._tiles import Tile
 from sparsejit.ir.loops import Stmt
 
@@ -18,11 +19,13 @@ class Context:
 
     ``growable`` are the arrays that grow or shrink, ``roots`` name the array whose memory a view
     shows, ``setup`` is what introduces an array or a variable. ``tiles`` are the nests whose rows
-    stay in registers, by the name of their outer loop's variable.
+    stay in registers, by the name of their outer loop's variable, ``runs`` loops whose rows stay
+    there as long as coordinates are equal.
     """
 
     growable: frozenset[str]
     roots: Mapping[str, str]
     setup: Mapping[str, Stmt]
     tiles: Mapping[str, Tile]
+    runs: Mapping[str, Run]
     options: CodeOptions

@@ -24,6 +24,7 @@ from sparsejit.backends.llvm._parallel import ParallelLoops, parallel_loops
 from sparsejit.backends.llvm._statements import Statements
 from sparsejit.backends.llvm._text import COLD, Builder, Module, Value, integer
 from sparsejit.backends.llvm._text_values import Callee
+from sparsejit.backends.llvm._runs import Run, find_runs
 from sparsejit.backends.llvm._tiles import Tile, find_tiles
 from sparsejit.backends.llvm._types import in_register
 from sparsejit.ir.loop_uses import roots
@@ -155,12 +156,13 @@ class _ModuleWriter:
             strides = tuple(next(arguments) for _ in range(count))
             arrays[param.name] = Array(param, layout, pointer, extents, strides)
         given = {memref.name: next(arguments) for memref in self._made}
-        tiles = self._tiles()
+        tiles, runs = self._nests()
         context = Context(
             growable=growable(self._func),
             roots=roots(self._func),
             setup=_setup(self._func),
             tiles=tiles,
+            runs=runs,
             options=self._options,
         )
         statements = Statements(b, self._functions, context, given, self._parallel(tiles))
@@ -172,10 +174,10 @@ class _ModuleWriter:
         statements.finish()
         b.finish()
 
-    def _tiles(self) -> dict[str, Tile]:
-        """The nests whose rows stay in registers."""
+    def _nests(self) -> tuple[dict[str, Tile], dict[str, Run]]:
+        """The nests whose rows stay in registers: throughout, and in runs of equal coordinates."""
         if "tiles" in self._options.without:
-            return {}
+            return {}, {}
         units = {name for name, layout in self._layouts.items() if layout is not Layout.STRIDED}
         for stmt in all_statements(self._func.body):
             match stmt:
@@ -185,7 +187,8 @@ class _ModuleWriter:
                     units.update({memref.name} if {then.name, orelse.name} <= units else ())
                 case _:
                     units.update(made.name for made in memrefs_defined(stmt))
-        return find_tiles(self._func.body, roots(self._func), frozenset(units))
+        known = self._func.body, roots(self._func), frozenset(units)
+        return find_tiles(*known), {} if "runs" in self._options.without else find_runs(*known)
 
     def _parallel(self, tiles: dict[str, Tile]) -> ParallelLoops:
         """The loops that run on several threads."""

@@ -96,7 +96,7 @@ class Statements:
         self._skipped: frozenset[str] = frozenset(parallel.private)
         self._given = given
         self._options = context.options
-        self._tiles = context.tiles
+        self._tiles = {**context.tiles, **{name: run.tile for name, run in context.runs.items()}}
         self._left_out = {name for tile in context.tiles.values() for name in tile.fills}
         self._tile: tuple[Tile, TilePrinter] | None = None
         self._owned: dict[str, Value] = {}
@@ -372,6 +372,10 @@ class Statements:
             return
         if stmt.var.name in self._parallel.chosen:
             write_parallel(self, stmt)
+            return
+        run = self.context.runs.get(stmt.var.name)
+        if run is not None and run.is_in(stmt):
+            self.block(run.by_runs(stmt))
             return
         tile = self._tiles.get(stmt.var.name)
         if tile is None or self._tile is not None:

@@ -40,7 +40,7 @@ from sparsejit.ir.loops import (
 from sparsejit.ir.scalar import Const
 from sparsejit.ir.types import INDEX
 
-__all__ = ["STRIP", "Tile", "find_tiles"]
+__all__ = ["STRIP", "Tile", "find_tiles", "tile_of"]
 
 STRIP = Var("%strip", INDEX)
 """The place in a row, in the indices of targets."""
@@ -82,7 +82,7 @@ def _tiles(
     for place, stmt in enumerate(body):
         match stmt:
             case For():
-                tile = _Nest(stmt, roots, units).tile()
+                tile = tile_of(stmt, roots, units)
                 if tile is not None:
                     yield stmt.var.name, _with_starts(tile, body[:place])
                 else:
@@ -94,6 +94,11 @@ def _tiles(
                 yield from _tiles(inner, roots, units)
             case _:
                 pass
+
+
+def tile_of(loop: For, roots: Mapping[str, str], units: frozenset[str]) -> Tile | None:
+    """Return the nest whose outer loop is ``loop``, None where it is none."""
+    return _Nest(loop, roots, units).tile()
 
 
 def _with_starts(tile: Tile, before: Sequence[Stmt]) -> Tile:
