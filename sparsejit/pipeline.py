@@ -167,6 +167,6 @@ def default_pipeline(
         options = replace(options, part=options.part or _PART)
     if not for_device:
         return Pipeline((("canonicalize", canonicalize),), options, tuple(loop_passes))
-    options = replace(options, placing="sorted")
+    options = replace(options, placing="sorted", rows_apart=False)
     outline = partial(outline_kernels, ordered=ordered_reductions)
     return Pipeline((("canonicalize", canonicalize),), options, tuple(loop_passes), outline)

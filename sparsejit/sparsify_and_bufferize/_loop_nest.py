@@ -8,7 +8,7 @@ and handed to the sink.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from sparsejit.affine import Constant, Dim, dims_of
@@ -39,7 +39,8 @@ class LoopNest:
     """Builds the statements of ``kernel`` with its loops in ``order``, writing to ``sink``.
 
     Elements of ``sampler`` are looked up where a reduction is around, not walked for each round.
-    Walks over the outermost levels are cut into parts of at least ``part`` entries.
+    Walks over the outermost levels are cut into parts of at least ``part`` entries; ``rows_apart``
+    says whether entries that could be visited one by one are.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class LoopNest:
         visits_grids: bool = True,
         sampler: int | None = None,
         part: int | None = None,
+        rows_apart: bool = True,
     ) -> None:
         self._kernel = replace(
             kernel,
@@ -63,6 +65,7 @@ class LoopNest:
         self._walks = Walks(self._kernel, visits_grids=visits_grids)
         self._sampler = sampler
         self._part = part if sink.concurrent or isinstance(sink, AppendSink) else None
+        self._rows_apart = rows_apart and self._part is not None
         self.lattices: list[tuple[int, IterationLattice]] = []
 
     def statements(self) -> Stmts:
@@ -118,7 +121,7 @@ class LoopNest:
             lattice,
             body,
             parallel=kernel.space.loops[loop].is_parallel and self._sink.concurrent,
-            collapse=self._may_collapse(state),
+            collapse=self._may_collapse(state) and not self._are_apart(depth, state, iterators),
             part=self._part if depth == 0 else None,
         )
         self._walks = outside
@@ -292,6 +295,22 @@ class LoopNest:
         if len(open_operands) != 1 or not self._sink.random_access:
             return False
         return kernel.outcome(state.without(frozenset(open_operands))) is None
+
+    def _are_apart(self, depth: int, state: State, iterators: Sequence[int]) -> bool:
+        """Whether sorted entries are cut into parts, none of which has a row of another.
+
+        Then nothing is added up across threads, and what a row needs is there for all its entries.
+        """
+        loop = self._kernel.space.loops[self._order[depth]]
+        return (
+            self._rows_apart
+            and depth == 0
+            and loop.is_parallel
+            and all(
+                self._kernel.iterator(operand, state.cursors[operand].level).is_ordered
+                for operand in iterators
+            )
+        )
 
     # ------------------------------------------------------------ reductions in a register
 

@@ -33,7 +33,9 @@ class StageOptions:
     (``"counted"``, in linear time, by one thread) or are sorted (``"sorted"``, by any number of
     threads, which count first what each of them adds). ``part``: walks over the outermost stored
     levels of operands are cut into parts of at least so many entries, which can run at once; None
-    leaves them whole. The remaining three are for analysis only, and the stage refuses to lower
+    leaves them whole. ``rows_apart``: so are walks over sorted entries that repeat coordinates of a
+    result of random access, which can otherwise be visited one by one (by threads that add up what
+    they share). The remaining three are for analysis only, and the stage refuses to lower
     unless they are True: ``allow_return_allocs``,
     ``function_boundaries``, ``create_deallocs``.
     """
@@ -52,6 +54,7 @@ class StageOptions:
     fuse_generics: bool = True
     placing: Placing = "counted"
     part: int | None = None
+    rows_apart: bool = True
 
     def is_long(self, extent: AffineExpr) -> bool:
         """Whether an extent dwarfs what the operands store."""

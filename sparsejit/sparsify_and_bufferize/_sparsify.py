@@ -134,6 +134,7 @@ def _lowered(task: Task, plan: Plan, namer: Names) -> Sparsified:
                 visits_grids=task.visits_grids,
                 sampler=plan.sampler,
                 part=task.options.part,
+                rows_apart=task.options.rows_apart,
             )
             statements = nest.statements()
         except UnsupportedError as error:
