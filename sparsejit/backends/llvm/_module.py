@@ -21,10 +21,10 @@ from sparsejit.backends.llvm._interface import OBJECT_HEAD, growable, owned_root
 from sparsejit.backends.llvm._loop_notes import has_nested_segments
 from sparsejit.backends.llvm._options import CodeOptions
 from sparsejit.backends.llvm._parallel import ParallelLoops, parallel_loops
+from sparsejit.backends.llvm._runs import Run, find_runs
 from sparsejit.backends.llvm._statements import Statements
 from sparsejit.backends.llvm._text import COLD, Builder, Module, Value, integer
 from sparsejit.backends.llvm._text_values import Callee
-from sparsejit.backends.llvm._runs import Run, find_runs
 from sparsejit.backends.llvm._tiles import Tile, find_tiles
 from sparsejit.backends.llvm._types import in_register
 from sparsejit.ir.loop_uses import roots

@@ -9,8 +9,8 @@ from sparsejit._dataclasses import dataclass
 __all__ = ["LOWERINGS", "Caches", "CodeOptions", "Host"]
 
 LOWERINGS = (
-    "bitmaps", "blas", "copies", "fills", "fusion", "merges", "packing", "prefetch", "runs", "stamps",
-    "streams", "sums", "tables", "threads", "tiles",
+    "bitmaps", "blas", "copies", "fills", "fusion", "merges", "packing", "prefetch", "runs",
+    "stamps", "streams", "sums", "tables", "threads", "tiles",
 )  # fmt: skip
 """The names of what is done to loops to make them faster; each can be left out, to measure it."""
 

@@ -151,9 +151,8 @@ def _coordinates(loop: For, places: Collection[str]) -> Iterator[tuple[Let, str]
     """Yield what is an element at the loop's variable, and the array that it is of."""
     for stmt in loop.body:
         match stmt:
-            case (
-                Let(_, Cast(Load(memref, (Var(name),)), _), False)
-                | Let(_, Load(memref, (Var(name),)), False)
+            case Let(_, Cast(Load(memref, (Var(name),)), _), False) | Let(
+                _, Load(memref, (Var(name),)), False
             ) if name in places and stmt.var.dtype is INDEX:
                 yield stmt, memref.name
             case _:
