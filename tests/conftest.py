@@ -51,8 +51,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(lambda: shutil.rmtree(caches, ignore_errors=True))
     os.environ["SPARSEJIT_CACHE_DIR"] = str(Path(caches, "sparsejit"))
     os.environ["NUMBA_CACHE_DIR"] = str(Path(caches, "numba"))
-    for name in ("SPARSEJIT_TARGET", "SPARSEJIT_DUMP", "SPARSEJIT_NUM_THREADS"):
-        os.environ.pop(name, None)
+    for name in ("TARGET", "DUMP", "NUM_THREADS", "KEPT_MEMORY"):
+        os.environ.pop(f"SPARSEJIT_{name}", None)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -38,6 +38,7 @@ from sparsejit.api._signature import Bound, Signature
 from sparsejit.api._target import (
     Target,
     backend_of,
+    check_kept_memory,
     check_num_threads,
     choose_target,
     decided,
@@ -280,6 +281,7 @@ class CompiledFunction:
             if known is not None:
                 return known
             check_num_threads()
+            check_kept_memory()
             made = program.compile(variant, backend_of(target, self.options), self.options)
             self._compiles += 1
             logger.debug("compiled %s in %.1f ms", self.__name__, made.seconds * 1e3)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Target",
     "backend_of",
+    "check_kept_memory",
     "check_num_threads",
     "choose_target",
     "cuda_backend",
@@ -129,6 +130,20 @@ def check_num_threads() -> int | None:
         return None
     if not asked.isdecimal() or int(asked) < 1:
         raise ValueError(f"SPARSEJIT_NUM_THREADS must be a positive integer, not {asked!r}")
+    return int(asked)
+
+
+def check_kept_memory() -> int | None:
+    """Return ``SPARSEJIT_KEPT_MEMORY``, in megabytes, None where it is not set.
+
+    ``ValueError`` for no number.
+    """
+    asked = os.environ.get("SPARSEJIT_KEPT_MEMORY")
+    if not asked:
+        return None
+    if not asked.isdecimal():
+        wanted = "must be a number of megabytes, 0 or more"
+        raise ValueError(f"SPARSEJIT_KEPT_MEMORY {wanted}, not {asked!r}")
     return int(asked)
 
 

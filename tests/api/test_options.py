@@ -129,6 +129,14 @@ def test_the_number_of_threads_is_checked(monkeypatch: pytest.MonkeyPatch, value
         sparse_jit(double, target="interpreter")(np.ones(2))
 
 
+@pytest.mark.parametrize("value", ["-1", "all", "1.5", "64MB"])
+def test_the_kept_memory_is_checked(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("SPARSEJIT_KEPT_MEMORY", value)
+    message = f"SPARSEJIT_KEPT_MEMORY must be a number of megabytes, 0 or more, not {value!r}"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        sparse_jit(double, target="interpreter")(np.ones(2))
+
+
 def test_dump_writes_the_levels(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

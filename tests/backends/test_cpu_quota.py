@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sparsejit.backends.llvm import _pool
+from sparsejit.backends.llvm._control_groups import ControlGroups
 from sparsejit.backends.llvm._cpu_quota import cpu_quota
 
 CASES = {
@@ -42,11 +43,11 @@ def test_limits(name: str, tmp_path: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"{text}\n")
     (tmp_path / "own").write_text(f"{own}\n")
-    assert cpu_quota(groups, tmp_path / "own") == expected
+    assert cpu_quota(ControlGroups(groups, tmp_path / "own")) == expected
 
 
 def test_a_system_without_control_groups(tmp_path: Path) -> None:
-    assert cpu_quota(tmp_path, tmp_path / "missing") is None
+    assert cpu_quota(ControlGroups(tmp_path, tmp_path / "missing")) is None
 
 
 def test_threads_are_no_more_than_the_limit_unless_asked(monkeypatch: pytest.MonkeyPatch) -> None:

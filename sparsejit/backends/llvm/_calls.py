@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sparsejit.backends.llvm._arrays import Layout
 from sparsejit.backends.llvm._expand_assembly import FULL
 from sparsejit.backends.llvm._interface import OBJECT_HEAD, Interface
+from sparsejit.backends.llvm._memory import free_function, new_array
 from sparsejit.backends.llvm._statements import NO_MEMORY
 from sparsejit.errors import TensorTypeError
 from sparsejit.ir.fold import numpy_dtype
@@ -215,9 +216,7 @@ class Results:
         self._roots = interface.owned
         self._flat = [memref for memref, _ in self._owners if memref.name not in self._numbers]
         self._is_simple = not self._flat
-        self._free = ctypes.CDLL(None).free
-        self._free.argtypes = [ctypes.c_void_p]
-        self._free.restype = None
+        self._free = free_function()
 
     @property
     def format(self) -> str:
@@ -261,7 +260,7 @@ class Results:
 
     def make(self, arguments: Sequence[Any]) -> list[NDArray[Any]]:
         """Return new arrays for the results whose extents are known."""
-        return [np.empty(shape, dtype) for shape, dtype in self.shapes(arguments)]
+        return [new_array(shape, dtype) for shape, dtype in self.shapes(arguments)]
 
     def wrapped(
         self, words: Sequence[int], arguments: Sequence[Any], made: Sequence[NDArray[Any]]

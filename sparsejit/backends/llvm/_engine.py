@@ -28,7 +28,7 @@ from sparsejit.backends.llvm._blas import BLAS_SYMBOLS
 from sparsejit.backends.llvm._blas_symbols import blas_addresses
 from sparsejit.backends.llvm._object_loader import load_object
 from sparsejit.backends.llvm._options import Host
-from sparsejit.backends.llvm._pool import COUNT, RUN, Pool
+from sparsejit.backends.llvm._pool import POOL_NAMES, POOL_SYMBOLS, Pool
 from sparsejit.backends.llvm._pool_text import POOL_EXTERNAL, pool_text
 from sparsejit.debug import logger
 
@@ -156,7 +156,7 @@ def load_module(
     refuses the text or it has an unknown symbol.
     """
     with COMPILING:
-        known = frozenset(called) | {COUNT, RUN}
+        known = frozenset(called).union(POOL_SYMBOLS)
         content, was_cached = _object(emit, described, known, cache=cache)
         return _loaded(content, entry, called, was_cached=was_cached)
 
@@ -190,7 +190,7 @@ def _loaded(content: bytes, entry: str, called: Mapping[str, Any], *, was_cached
     owners = tuple(called.values())
     if any(symbol.encode() in content for symbol in BLAS_SYMBOLS):
         symbols |= blas_addresses()
-    if any(symbol.encode() in content for symbol in (COUNT, RUN)):
+    if any(symbol.encode() in content for symbol in POOL_SYMBOLS):
         symbols |= thread_pool().symbols
     found = load_object(content, symbols)
     if found is not None and entry in found.symbols:
@@ -220,7 +220,7 @@ def _loaded_pool() -> Pool:
     emitted = Emitted(text, POOL_EXTERNAL, Effort.LEAST)
     known = frozenset(POOL_EXTERNAL)
     content, _ = _object(lambda _: emitted, ("pool", text), known, cache=True)
-    names = ("count", "run", "forget", "limit", "least", "started")
+    names = POOL_NAMES
     owner: Any = load_object(content, {})
     if owner is not None and set(names) <= set(owner.symbols):
         addresses = {name: owner.symbols[name] for name in names}

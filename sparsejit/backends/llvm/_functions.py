@@ -6,10 +6,10 @@ names are in ``EXTERNAL``: nothing else may stay undefined, or loading would end
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 
 from sparsejit.backends.llvm._control import first_place
+from sparsejit.backends.llvm._pool import GIVE, GROW, TAKE, TAKE_LINES, has_threads
 from sparsejit.backends.llvm._text import (
     Builder,
     Callee,
@@ -51,21 +51,12 @@ _MATH = [
     "atan2",
 ]
 _MEMORY = ("malloc", "realloc", "free")
-_LINE = 64
 
 EXTERNAL = frozenset([*_MEMORY, *_MATH, *(f"{name}f" for name in _MATH)])
 """Every external symbol that generated code may have: of the C library and its mathematics."""
 
 # What LLVM itself makes calls of, for loops that copy or fill.
 EXTERNAL |= {"memcpy", "memmove", "memset"}
-
-# Memory that is touched for the first time costs more than all that is done with it then, unless
-# it comes in huge pages. NumPy asks Linux for them from this size on, and so does generated code.
-_HAS_HUGE_PAGES = sys.platform == "linux"
-_HUGE = 1 << 22
-_ADVICE = 14  # MADV_HUGEPAGE
-if _HAS_HUGE_PAGES:
-    EXTERNAL |= {"madvise", "aligned_alloc"}
 
 _PURE = "nounwind willreturn memory(none)"
 
@@ -77,47 +68,21 @@ class Functions:
         self.module = module
 
     def malloc(self, *, is_aligned: bool = False) -> Callee:
-        """Return ``malloc(size)``, whose memory comes in huge pages where it is large.
+        """Return ``malloc(size)``, which hands out large blocks that were kept (see ``_memory``).
 
-        ``is_aligned``: it begins with a line of the cache, so that rows lie in few lines.
+        ``is_aligned``: memory begins with a line of the cache, so that rows lie in few lines.
         """
-        if not _HAS_HUGE_PAGES:
+        if not has_threads():
             return self.module.declare("malloc", "ptr", ["i64"])
-
-        def body(b: Builder) -> None:
-            (size,) = b.function.params
-            if is_aligned:
-                allocate = self.module.declare("aligned_alloc", "ptr", ["i64", "i64"])
-                memory = b.call(allocate, [integer(_LINE), size])
-            else:
-                memory = b.call(self.module.declare("malloc", "ptr", ["i64"]), [size])
-            self._advise(b, memory, size)
-            b.ret(memory)
-
-        name = "allocate_lines" if is_aligned else "allocate"
-        return self.define(name, "ptr", ["i64"], body, "noinline nounwind")
-
-    def _advise(self, b: Builder, memory: Value, size: Value) -> None:
-        """Ask for huge pages where there is much memory; nothing depends on the answer."""
-        advise = self.module.declare("madvise", "i32", ["ptr", "i64", "i32"])
-        large, small = b.new_block("large"), b.new_block("small")
-        b.branch_if(b.compare("sge", size, integer(_HUGE)), large, small)
-        b.place(large)
-        address = b.cast("ptrtoint", memory, "i64")
-        page = integer(1 << 16)  # of all sizes in use the largest
-        skipped = b.op("urem", b.op("sub", integer(0), address), page)
-        first = b.offset(memory, skipped)
-        b.call(advise, [first, b.op("sub", size, skipped), integer(_ADVICE, "i32")])
-        b.branch(small)
-        b.place(small)
+        return self.module.declare(TAKE_LINES if is_aligned else TAKE, "ptr", ["i64"])
 
     def realloc(self) -> Callee:
         """Return ``realloc(memory, size)``."""
         return self.module.declare("realloc", "ptr", ["ptr", "i64"])
 
     def free(self) -> Callee:
-        """Return ``free(memory)``."""
-        return self.module.declare("free", "void", ["ptr"])
+        """Return ``free(memory)``, which keeps large blocks."""
+        return self.module.declare(GIVE if has_threads() else "free", "void", ["ptr"])
 
     def math(self, name: str, kind: str, operands: int = 1) -> Callee:
         """Return libm's function for ``float`` or ``double``: ``expf`` or ``exp``."""
@@ -172,9 +137,11 @@ class Functions:
         twice, least = b.add(room, room), b.add(count, 16)
         larger = b.select(b.compare("sgt", twice, least), twice, least)
         wanted = b.mul(larger, size)
-        made = b.call(self.realloc(), [memory, wanted])
-        if _HAS_HUGE_PAGES:
-            self._advise(b, made, wanted)
+        if has_threads():
+            grown = self.module.declare(GROW, "ptr", ["ptr", "i64", "i64"])
+            made = b.call(grown, [memory, b.mul(room, size), wanted])
+        else:
+            made = b.call(self.realloc(), [memory, wanted])
         b.ret(b.pair(made, larger))
 
     # ------------------------------------------------------------ 16-bit floats

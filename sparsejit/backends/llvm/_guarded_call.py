@@ -34,6 +34,7 @@ from sparsejit.backends.llvm._guarded_call_parts import (
     Straight,
     condition_words,
     descriptor,
+    fresh_words,
     pair_words,
 )
 from sparsejit.backends.llvm._guarded_call_table import (
@@ -46,6 +47,8 @@ from sparsejit.backends.llvm._guarded_call_table import (
 )
 from sparsejit.backends.llvm._guarded_call_text import TEXT
 from sparsejit.backends.llvm._interface import OBJECT_HEAD
+from sparsejit.backends.llvm._memory import array_memory
+from sparsejit.backends.llvm._numpy_table import NumpyPlace, numpy_address
 from sparsejit.debug import logger
 from sparsejit.errors import BackendError
 
@@ -90,7 +93,7 @@ def guarded_call(
     }
     sections = {
         "parts_at": list(chain(*map(descriptor, parts))),
-        "fresh_at": list(chain(*([id(new.dtype), new.rank, new.place] for new in fresh))),
+        "fresh_at": list(chain(*map(fresh_words, fresh))),
     }
     if straight is not None:
         asked, told = straight.asked, straight.asked.told
@@ -240,10 +243,6 @@ def takes_operands() -> bool:
 
 # ---------------------------------------------------------------- new arrays
 
-_VERSION, _NEW_FROM_DESCR, _HANDLER = 0, 94, 306
-"""Places in the table of NumPy's functions and objects: they are part of its binary interface."""
-_VERSIONS = range(0x2000000, 0x3000000)
-
 
 @functools.cache
 def makes_arrays() -> bool:
@@ -255,17 +254,19 @@ def makes_arrays() -> bool:
 
 
 def _functions() -> dict[str, int]:
-    """Return the addresses of the functions that guarded calls use, and of NumPy's handler."""
+    """Return the addresses of the functions that guarded calls use, and of NumPy's handlers."""
     new_array, handler = _of_numpy() or (0, 0)
+    memory = array_memory()
     library = ctypes.CDLL(None)
     names = {name: f"Py{rest}" for name, rest in _OF_PYTHON.items()}
     found = dict(zip(names, _addresses(*names.values()), strict=True))
     for name, symbol in (("free", "free"), ("clock", "clock_gettime")):
         function = getattr(library, symbol, None)
         found[name] = ctypes.cast(function, ctypes.c_void_p).value or 0 if function else 0
-    found["new_array"] = new_array
+    found |= {"new_array": new_array, "take": 0 if memory is None else memory.take}
     assert sorted(found) == sorted(FUNCTIONS)
-    return {**found, "handler": handler}
+    large = handler if memory is None else id(memory.handler)
+    return {**found, "handler": handler, "large_handler": large}
 
 
 @functools.cache
@@ -275,18 +276,11 @@ def _of_numpy() -> tuple[int, int] | None:
     The handler frees with ``free`` what it is given, as NumPy's own arrays do. None where they are
     not known, or where arrays do not keep their handler where it is looked for.
     """
-    core: Any = sys.modules.get("numpy._core._multiarray_umath")
-    capsule = getattr(core, "_ARRAY_API", None)
-    if capsule is None:
+    new_array = numpy_address(NumpyPlace.NEW_FROM_DESCR)
+    place = numpy_address(NumpyPlace.DEFAULT_HANDLER)
+    if not new_array or not place:
         return None
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.argtypes, pointer.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.c_void_p
-    table = (ctypes.c_void_p * (_HANDLER + 1)).from_address(pointer(capsule, None))
-    version = ctypes.CFUNCTYPE(ctypes.c_uint)(table[_VERSION] or 0)()
-    if version not in _VERSIONS:
-        return None
-    handler = ctypes.c_void_p.from_address(table[_HANDLER] or 0).value
+    handler = ctypes.c_void_p.from_address(place).value
     probe = np.empty(3)
     kept = ctypes.c_void_p.from_address(id(probe) + HANDLER).value
-    is_known = handler is not None and kept == handler and table[_NEW_FROM_DESCR] is not None
-    return (table[_NEW_FROM_DESCR] or 0, handler or 0) if is_known else None
+    return (new_array, handler) if handler is not None and kept == handler else None

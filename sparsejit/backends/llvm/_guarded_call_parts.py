@@ -6,6 +6,7 @@ In: what each argument must be, what else must hold, what is to be made. Out: de
 
 from __future__ import annotations
 
+import math
 from math import prod
 from typing import Any, assert_never
 
@@ -30,6 +31,7 @@ __all__ = [
     "Word",
     "condition_words",
     "descriptor",
+    "fresh_words",
     "pair_words",
 ]
 
@@ -176,9 +178,15 @@ def _words(part: Part) -> list[int]:
         case NumberOf(place, kind):
             return [Kind.NUMBER, place, id(kind)]
         case New(place, shape, dtype):
-            return [Kind.NEW, place, id(dtype), len(shape), *shape]
+            size = math.prod(shape) * dtype.itemsize
+            return [Kind.NEW, place, id(dtype), size, len(shape), *shape]
         case _:
             assert_never(part)
+
+
+def fresh_words(new: Fresh) -> list[int]:
+    """Return the words of an array to be made of the entry's memory."""
+    return [id(new.dtype), new.rank, new.place, new.dtype.itemsize]
 
 
 def condition_words(condition: Condition) -> list[int]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from sparsejit.backends.llvm._guarded_call_table import HANDLER, TUPLE_HEAD, fields
 from sparsejit.backends.llvm._interface import OBJECT_HEAD
+from sparsejit.backends.llvm._memory_text import LARGE
 
 __all__ = ["RESULTS"]
 
@@ -19,7 +20,7 @@ _RESULTS = f"""
 define internal ptr @new_arrays(ptr %table, ptr %block, ptr %made_first) {{
 entry:
 {fields("fresh", "fresh_at", "num_made")}
-{fields("array_type", "new_array", "new_tuple", "keep", "drop", "free", "handler", as_type="ptr")}
+{fields("new_tuple", "drop", "free", as_type="ptr")}
   %to_make = getelementptr i64, ptr %table, i64 %fresh_at
   %size = add i64 %fresh, %num_made
   %tuple = call ptr %new_tuple(i64 %size)
@@ -47,10 +48,11 @@ next:
   %done = icmp eq i64 %n, %fresh
   br i1 %done, label %return, label %one
 one:
-  %offset = mul i64 %n, 3
+  %offset = mul i64 %n, 4
   %dtype_at = getelementptr i64, ptr %to_make, i64 %offset
   %rank_at = getelementptr i64, ptr %dtype_at, i64 1
   %place_at = getelementptr i64, ptr %dtype_at, i64 2
+  %item_at = getelementptr i64, ptr %dtype_at, i64 3
   %dtype = load ptr, ptr %dtype_at
   %rank_64 = load i64, ptr %rank_at
   %rank = trunc i64 %rank_64 to i32
@@ -61,19 +63,13 @@ one:
   %has_failed = icmp eq ptr %found, null
   br i1 %has_failed, label %freed, label %try
 try:
-  call void %keep(ptr %dtype)
-  %array = call ptr %new_array(ptr %array_type, ptr %dtype, i32 %rank, ptr %extents, ptr null,
-                               ptr %memory, i32 {_NEW}, ptr null)
+  %item_size = load i64, ptr %item_at
+  %bytes = call i64 @size_of(i64 %rank_64, ptr %extents, i64 %item_size)
+  %array = call ptr @owning_array(ptr %table, ptr %dtype, i32 %rank, ptr %extents, i64 %bytes,
+                                  ptr %memory)
   %is_missing = icmp eq ptr %array, null
   br i1 %is_missing, label %drop_tuple, label %made
 made:
-  %flags_at = getelementptr i8, ptr %array, i64 {OBJECT_HEAD + 48}
-  %flags = load i32, ptr %flags_at
-  %owning = or i32 %flags, {_OWNS_MEMORY}
-  store i32 %owning, ptr %flags_at
-  call void %keep(ptr %handler)
-  %own_handler_at = getelementptr i8, ptr %array, i64 {HANDLER}
-  store ptr %handler, ptr %own_handler_at
   %items = getelementptr i8, ptr %found, i64 {TUPLE_HEAD}
   %item_number = add i64 %num_made, %n
   %item = getelementptr ptr, ptr %items, i64 %item_number
@@ -104,6 +100,81 @@ one:
   br label %head
 return:
   ret void
+}}
+"""
+
+_ARRAYS = f"""
+; An array of this memory, which the array frees; null where there is none, and nothing is freed.
+define internal ptr @owning_array(ptr %table, ptr %dtype, i32 %rank, ptr %extents, i64 %bytes,
+                                  ptr %memory) {{
+entry:
+{fields("array_type", "new_array", "keep", "handler", "large_handler", as_type="ptr")}
+  call void %keep(ptr %dtype)
+  %array = call ptr %new_array(ptr %array_type, ptr %dtype, i32 %rank, ptr %extents, ptr null,
+                               ptr %memory, i32 {_NEW}, ptr null)
+  %is_missing = icmp eq ptr %array, null
+  br i1 %is_missing, label %return, label %made
+made:
+  %flags_at = getelementptr i8, ptr %array, i64 {OBJECT_HEAD + 48}
+  %flags = load i32, ptr %flags_at
+  %owning = or i32 %flags, {_OWNS_MEMORY}
+  store i32 %owning, ptr %flags_at
+  %is_large = icmp uge i64 %bytes, {LARGE}
+  %own_handler = select i1 %is_large, ptr %large_handler, ptr %handler
+  call void %keep(ptr %own_handler)
+  %own_handler_at = getelementptr i8, ptr %array, i64 {HANDLER}
+  store ptr %own_handler, ptr %own_handler_at
+  br label %return
+return:
+  ret ptr %array
+}}
+
+; A new array: of kept memory where it is large, of NumPy's where it is not, or there is none.
+define internal ptr @new_array_of(ptr %table, ptr %dtype, i32 %rank, ptr %extents, i64 %bytes) {{
+entry:
+{fields("array_type", "new_array", "keep", "take", "free", as_type="ptr")}
+  %is_large = icmp uge i64 %bytes, {LARGE}
+  %has_take = icmp ne ptr %take, null
+  %is_kept = and i1 %is_large, %has_take
+  br i1 %is_kept, label %large, label %small
+large:
+  %memory = call ptr %take(i64 %bytes)
+  %has_memory = icmp ne ptr %memory, null
+  br i1 %has_memory, label %own, label %small
+own:
+  %large_one = call ptr @owning_array(ptr %table, ptr %dtype, i32 %rank, ptr %extents, i64 %bytes,
+                                      ptr %memory)
+  %is_missing = icmp eq ptr %large_one, null
+  br i1 %is_missing, label %drop, label %return
+drop:
+  call void %free(ptr %memory)
+  br label %return
+small:
+  call void %keep(ptr %dtype)
+  %small_one = call ptr %new_array(ptr %array_type, ptr %dtype, i32 %rank, ptr %extents, ptr null,
+                                   ptr null, i32 0, ptr null)
+  br label %return
+return:
+  %array = phi ptr [ %large_one, %own ], [ null, %drop ], [ %small_one, %small ]
+  ret ptr %array
+}}
+
+define internal i64 @size_of(i64 %rank, ptr %extents, i64 %item_size) {{
+entry:
+  br label %head
+head:
+  %k = phi i64 [ 0, %entry ], [ %k_next, %one ]
+  %size = phi i64 [ %item_size, %entry ], [ %more, %one ]
+  %done = icmp eq i64 %k, %rank
+  br i1 %done, label %return, label %one
+one:
+  %extent_at = getelementptr i64, ptr %extents, i64 %k
+  %extent = load i64, ptr %extent_at
+  %more = mul i64 %size, %extent
+  %k_next = add i64 %k, 1
+  br label %head
+return:
+  ret i64 %size
 }}
 """
 
@@ -157,4 +228,4 @@ return:
 }}
 """
 
-RESULTS = _RESULTS + _TALLIES
+RESULTS = _RESULTS + _ARRAYS + _TALLIES

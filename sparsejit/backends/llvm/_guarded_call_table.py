@@ -35,14 +35,15 @@ HANDLER = OBJECT_HEAD + 72
 
 FUNCTIONS = (
     "save", "restore", "box", "new_tuple", "keep", "drop", "find", "key_of", "dict_of", "clear",
-    "read", "put", "new_array", "free", "clock",
+    "read", "put", "new_array", "free", "take", "clock",
 )  # fmt: skip
 """The functions that guarded calls use, as their table names them."""
 
 HEAD = (
     "arguments", "parts", "parts_at", "words", "template_at", "room", "fresh", "fresh_at",
     "num_made", "conditions", "conditions_at", "pairs", "pairs_at", "tallies", "tallies_at",
-    "answer", "function", "array_type", "missed", "looks", "none", "handler", "clock_number",
+    "answer", "function", "array_type", "missed", "looks", "none", "handler",
+    "large_handler", "clock_number",
     *FUNCTIONS,
 )  # fmt: skip
 """The words in front of a table: of what there is how much, and where it begins; addresses."""

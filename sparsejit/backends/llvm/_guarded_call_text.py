@@ -15,7 +15,8 @@ A descriptor has its kind, its length, a place in the block, and what its kind n
 - 5, a sparse object: its mark. It is found among the looks (``backends/straight``), and its
   buffers follow as descriptors of kind 6, else like kind 0;
 - 7, a number of one type, whose double is taken: the type;
-- 8, a result that NumPy makes: dtype, rank, extents.
+- 8, a result of known extents: dtype, size in bytes, rank, extents. NumPy makes it, of memory that
+  is kept where it is large.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ entry:
   %table = getelementptr i8, ptr %bytes_object, i64 {BYTES_HEAD}
 {fields("arguments", "parts", "words", "room", "parts_at", "template_at", "answer", "tallies")}
 {fields("function", "array_type", "missed", as_type="ptr")}
-{fields("save", "restore", "box", "new_array", "keep", "drop", as_type="ptr")}
+{fields("save", "restore", "box", "keep", "drop", as_type="ptr")}
   %cursor = alloca ptr
   %number = alloca i64
   %at = alloca i64
@@ -176,13 +177,13 @@ hold:
   br label %part
 new:
   %dtype = load ptr, ptr %detail
-  %rank_at = getelementptr i64, ptr %detail, i64 1
-  %extents = getelementptr i64, ptr %detail, i64 2
+  %bytes_at_new = getelementptr i64, ptr %detail, i64 1
+  %rank_at = getelementptr i64, ptr %detail, i64 2
+  %extents = getelementptr i64, ptr %detail, i64 3
+  %new_bytes = load i64, ptr %bytes_at_new
   %rank_64 = load i64, ptr %rank_at
   %rank = trunc i64 %rank_64 to i32
-  call void %keep(ptr %dtype)
-  %new_one = call ptr %new_array(ptr %array_type, ptr %dtype, i32 %rank, ptr %extents, ptr null,
-                                 ptr null, i32 0, ptr null)
+  %new_one = call ptr @new_array_of(ptr %table, ptr %dtype, i32 %rank, ptr %extents, i64 %new_bytes)
   %is_missing = icmp eq ptr %new_one, null
   br i1 %is_missing, label %release, label %keep_new
 keep_new:

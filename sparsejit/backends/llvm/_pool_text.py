@@ -10,6 +10,7 @@ alone: chunks and their results are the same.
 
 from __future__ import annotations
 
+from sparsejit.backends.llvm._memory_text import MEMORY_EXTERNAL, MEMORY_TEXT
 from sparsejit.backends.llvm._pool_cores import CORES_TEXT
 
 __all__ = ["MOST_THREADS", "POOL_EXTERNAL", "pool_text"]
@@ -18,6 +19,7 @@ MOST_THREADS = 256
 """The largest number of threads, the calling one included."""
 
 POOL_EXTERNAL = (
+    *MEMORY_EXTERNAL,
     "pthread_create",
     "pthread_detach",
     "pthread_setaffinity_np",
@@ -313,6 +315,7 @@ define void @forget() nounwind {
   store atomic i32 0, ptr @busy seq_cst, align 4
   store atomic i64 0, ptr @gate seq_cst, align 8
   store i64 0, ptr @started, align 8
+  call void @forget_kept()
   ret void
 }
 """
@@ -326,7 +329,8 @@ def pool_text(architecture: str) -> str:
     """Return the module for a processor: only how to pause differs."""
     declared, pause = _PAUSES.get(architecture, ("", ""))
     text = (
-        _TEXT.replace("CORES\n", CORES_TEXT)
+        (_TEXT + MEMORY_TEXT)
+        .replace("CORES\n", CORES_TEXT)
         .replace("DECLARE_PAUSE", declared)
         .replace("PAUSE", pause)
     )

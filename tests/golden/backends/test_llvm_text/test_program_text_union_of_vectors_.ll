@@ -1,8 +1,8 @@
 declare {i64, i1} @llvm.umul.with.overflow.i64(i64, i64)
-declare ptr @malloc(i64)
-declare i32 @madvise(ptr, i64, i32)
+declare ptr @sparsejit_take(i64)
+declare ptr @sparsejit_grow(ptr, i64, i64)
 declare ptr @realloc(ptr, i64)
-declare void @free(ptr)
+declare void @sparsejit_give(ptr)
 
 define internal i32 @loops(ptr noalias %p0, i64 %p1, ptr noalias %p2, i64 %p3, ptr noalias %p4, i64 %p5, ptr noalias %p6, i64 %p7, ptr noalias %p8) noinline nounwind {
 slots:
@@ -21,7 +21,7 @@ slots:
   %v38 = alloca float
   br label %body
 body:
-  %v2 = call ptr @allocate(i64 0)
+  %v2 = call ptr @sparsejit_take(i64 0)
   %v3 = icmp eq ptr %v2, null
   br i1 %v3, label %leave, label %go_on
 leave:
@@ -31,7 +31,7 @@ go_on:
   store ptr %v2, ptr %v4, align 8
   store ptr %v2, ptr %v5, align 8
   store i64 0, ptr %v6, align 8
-  %v7 = call ptr @allocate(i64 4)
+  %v7 = call ptr @sparsejit_take(i64 4)
   %v8 = icmp eq ptr %v7, null
   br i1 %v8, label %leave.1, label %go_on.1
 leave.1:
@@ -227,30 +227,11 @@ moved.1:
   ret i32 0
 fail:
   %v104 = load ptr, ptr %v4, align 8
-  call void @free(ptr %v104)
+  call void @sparsejit_give(ptr %v104)
   %v105 = load ptr, ptr %v9, align 8
-  call void @free(ptr %v105)
+  call void @sparsejit_give(ptr %v105)
   %v106 = load i32, ptr %v1, align 4
   ret i32 %v106
-}
-
-define internal ptr @allocate(i64 %p0) noinline nounwind {
-slots:
-  br label %body
-body:
-  %v1 = call ptr @malloc(i64 %p0)
-  %v2 = icmp sge i64 %p0, 4194304
-  br i1 %v2, label %large, label %small
-large:
-  %v3 = ptrtoint ptr %v1 to i64
-  %v4 = sub i64 0, %v3
-  %v5 = urem i64 %v4, 65536
-  %v6 = getelementptr inbounds i8, ptr %v1, i64 %v5
-  %v7 = sub i64 %p0, %v5
-  %v8 = call i32 @madvise(ptr %v6, i64 %v7, i32 14)
-  br label %small
-small:
-  ret ptr %v1
 }
 
 define internal {ptr, i64} @grow(ptr %p0, i64 %p1, i64 %p2, i64 %p3) cold noinline nounwind {
@@ -262,21 +243,11 @@ body:
   %v3 = icmp sgt i64 %v1, %v2
   %v4 = select i1 %v3, i64 %v1, i64 %v2
   %v5 = mul nsw i64 %v4, %p3
-  %v6 = call ptr @realloc(ptr %p0, i64 %v5)
-  %v7 = icmp sge i64 %v5, 4194304
-  br i1 %v7, label %large, label %small
-large:
-  %v8 = ptrtoint ptr %v6 to i64
-  %v9 = sub i64 0, %v8
-  %v10 = urem i64 %v9, 65536
-  %v11 = getelementptr inbounds i8, ptr %v6, i64 %v10
-  %v12 = sub i64 %v5, %v10
-  %v13 = call i32 @madvise(ptr %v11, i64 %v12, i32 14)
-  br label %small
-small:
-  %v14 = insertvalue {ptr, i64} poison, ptr %v6, 0
-  %v15 = insertvalue {ptr, i64} %v14, i64 %v4, 1
-  ret {ptr, i64} %v15
+  %v6 = mul nsw i64 %p1, %p3
+  %v7 = call ptr @sparsejit_grow(ptr %p0, i64 %v6, i64 %v5)
+  %v8 = insertvalue {ptr, i64} poison, ptr %v7, 0
+  %v9 = insertvalue {ptr, i64} %v8, i64 %v4, 1
+  ret {ptr, i64} %v9
 }
 
 define i32 @entry(ptr %p0) noinline optnone nounwind {

@@ -1,8 +1,7 @@
 declare {i64, i1} @llvm.umul.with.overflow.i64(i64, i64)
-declare ptr @aligned_alloc(i64, i64)
-declare i32 @madvise(ptr, i64, i32)
-declare ptr @malloc(i64)
-declare void @free(ptr)
+declare ptr @sparsejit_take_lines(i64)
+declare ptr @sparsejit_take(i64)
+declare void @sparsejit_give(ptr)
 
 define internal i32 @loops(ptr noalias %p0, i64 %p1, i64 %p2, ptr noalias %p3, i64 %p4, ptr noalias %p5, ptr noalias %p6) noinline nounwind {
 slots:
@@ -48,7 +47,7 @@ leave:
   store i32 1, ptr %v1, align 4
   br label %fail
 go_on:
-  %v32 = call ptr @allocate_lines(i64 %v27)
+  %v32 = call ptr @sparsejit_take_lines(i64 %v27)
   %v33 = icmp eq ptr %v32, null
   %v34 = icmp ne i64 %v27, 0
   %v35 = and i1 %v33, %v34
@@ -119,7 +118,7 @@ for.3:
   %v75 = icmp slt i64 %v74, %p2
   br i1 %v75, label %for.3, label %end.3
 end.3:
-  %v76 = call ptr @allocate(i64 24)
+  %v76 = call ptr @sparsejit_take(i64 24)
   %v77 = icmp eq ptr %v76, null
   br i1 %v77, label %leave.2, label %go_on.2
 leave.2:
@@ -127,7 +126,7 @@ leave.2:
   br label %fail
 go_on.2:
   store ptr %v76, ptr %v78, align 8
-  call void @free(ptr %v76)
+  call void @sparsejit_give(ptr %v76)
   store ptr null, ptr %v78, align 8
   %v79 = load double, ptr %p5, align 8
   store double %v79, ptr %v22, align 1
@@ -149,49 +148,11 @@ go_on.2:
   ret i32 0
 fail:
   %v88 = load ptr, ptr %v36, align 8
-  call void @free(ptr %v88)
+  call void @sparsejit_give(ptr %v88)
   %v89 = load ptr, ptr %v78, align 8
-  call void @free(ptr %v89)
+  call void @sparsejit_give(ptr %v89)
   %v90 = load i32, ptr %v1, align 4
   ret i32 %v90
-}
-
-define internal ptr @allocate_lines(i64 %p0) noinline nounwind {
-slots:
-  br label %body
-body:
-  %v1 = call ptr @aligned_alloc(i64 64, i64 %p0)
-  %v2 = icmp sge i64 %p0, 4194304
-  br i1 %v2, label %large, label %small
-large:
-  %v3 = ptrtoint ptr %v1 to i64
-  %v4 = sub i64 0, %v3
-  %v5 = urem i64 %v4, 65536
-  %v6 = getelementptr inbounds i8, ptr %v1, i64 %v5
-  %v7 = sub i64 %p0, %v5
-  %v8 = call i32 @madvise(ptr %v6, i64 %v7, i32 14)
-  br label %small
-small:
-  ret ptr %v1
-}
-
-define internal ptr @allocate(i64 %p0) noinline nounwind {
-slots:
-  br label %body
-body:
-  %v1 = call ptr @malloc(i64 %p0)
-  %v2 = icmp sge i64 %p0, 4194304
-  br i1 %v2, label %large, label %small
-large:
-  %v3 = ptrtoint ptr %v1 to i64
-  %v4 = sub i64 0, %v3
-  %v5 = urem i64 %v4, 65536
-  %v6 = getelementptr inbounds i8, ptr %v1, i64 %v5
-  %v7 = sub i64 %p0, %v5
-  %v8 = call i32 @madvise(ptr %v6, i64 %v7, i32 14)
-  br label %small
-small:
-  ret ptr %v1
 }
 
 define i32 @entry(ptr %p0) noinline optnone nounwind {
