@@ -32,7 +32,7 @@ KERNELS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], Effort, int]] = {
     "sddmm": (lambda s, u, v: s * (u @ v.T), (A, X, Y), Effort.PRINTED, 1050),
     "add": (lambda a, b: a + b, (A, B), Effort.PRINTED, 1150),
     "multiply": (lambda a, b: a * b, (A, B), Effort.PRINTED, 1250),
-    "spgemm": (lambda a, b: a @ b, (A, B), Effort.NESTED, 1850),
+    "spgemm": (lambda a, b: a @ b, (A, B), Effort.NESTED, 2100),
     "attention": (_attention, (A, X, Y, X), Effort.PRINTED, 1950),
     "dense": (lambda x, y: x * 2 + y, (X, Y), Effort.FULL, 250),
     "a function that is inlined": (

@@ -123,6 +123,42 @@ def test_negative_zeros_stay() -> None:
     assert np.signbit(vals).all()
 
 
+@pytest.mark.parametrize("dtype", [DType.FLOAT64, DType.FLOAT32, DType.FLOAT16, DType.INT8])
+def test_sums_of_many_terms_are_added_behind_coordinates(dtype: DType) -> None:
+    rng = np.random.default_rng(8)
+    _, left = matrix(rng, 20, 50, 0.7, dtype.value)
+    _, right = matrix(rng, 50, 90, 0.5, dtype.value)
+    if dtype.is_float:
+        special = [-0.0, 0.0, np.inf, -np.inf, np.nan, 1e-7]
+        for values in (left[2], right[2]):
+            values[::5] = rng.choice(special, values[::5].size)
+    func = reduced(dtype, BinaryOp.ADD, 0)
+    with np.errstate(all="ignore"):
+        both_ways(func, "bitmaps", 20, 50, 90, *left, *right)
+    by_bits = lowered(func).split("if terms")[1].split("} else {")[0]
+    assert by_bits.count("s1_sums[") == 3, "forgotten, added to and read"
+    assert by_bits.count("if ") == 0, "without a branch"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "op"), [(DType.COMPLEX128, BinaryOp.ADD), (DType.FLOAT64, BinaryOp.MAX)]
+)
+def test_what_has_no_zero_to_add_to_asks_what_is_new(dtype: DType, op: BinaryOp) -> None:
+    by_bits = lowered(reduced(dtype, op, 0)).split("if terms")[1].split("} else {\n      for")[0]
+    assert " & bit" in by_bits
+    assert "begin" not in by_bits
+
+
+def test_negative_zeros_of_many_terms_stay() -> None:
+    A = sp.csr_array((np.full(180, -0.0), np.tile(np.arange(60), 3), np.arange(0, 181, 60)))
+    B = sp.csr_array((np.full(60 * 5, 1.0), np.tile(np.arange(5), 60), np.arange(0, 301, 5)))
+    operands = [array.astype(np.int64) for array in (A.indptr, A.indices)] + [A.data]
+    others = [array.astype(np.int64) for array in (B.indptr, B.indices)] + [B.data]
+    _, _, vals = both_ways(loops_of("spgemm_rows"), "bitmaps", 3, 60, 5, *operands, *others)
+    assert vals.size == 15
+    assert np.signbit(vals).all()
+
+
 def test_rows_of_few_and_of_many_terms_go_their_own_ways() -> None:
     text, before = lowered(loops_of("spgemm_rows")), lowered(loops_of("spgemm_rows"), "bitmaps")
     assert "sort " in before

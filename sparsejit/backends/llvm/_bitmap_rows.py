@@ -6,18 +6,20 @@ it. Out: this for rows of few terms, and for all others bit ``j`` of a bitmap in
 bits of a word are in order by themselves, and the words come in order from a bitmap of the words
 (``summary``), which is walked through as a whole. So it pays where a row has many terms for the
 columns there are; how many is counted before, from the lengths of the loops that bring them. The
-bitmap has a 64th of the columns' size, so it stays in the nearest cache. What is added to what, in
-which order, is as before. Source: Gustavson's accumulator; the bitmaps are those of SuiteSparse's
-and Kokkos' accumulators.
+bitmap has a 64th of the columns' size, so it stays in the nearest cache. Where a row is a sum, its
+coordinates come first and the terms are added behind (see ``_added_later``). What is added to what,
+in which order, is as before. Source: Gustavson's accumulator; the bitmaps are those of
+SuiteSparse's and Kokkos' accumulators.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 
-from sparsejit._dataclasses import dataclass
+from sparsejit.backends.llvm._added_later import added_later
 from sparsejit.backends.llvm._term_counts import terms_of
+from sparsejit.backends.llvm._workspace_rows import WorkspaceRows, workspaces_of
 from sparsejit.ir.loop_uses import used
 from sparsejit.ir.loop_walk import all_statements, map_body, memrefs
 from sparsejit.ir.loop_writing import Names, binary, compare, int_, plus
@@ -34,8 +36,6 @@ from sparsejit.ir.loops import (
     Lit,
     Load,
     LoopFunc,
-    Memref,
-    Push,
     SortPrefix,
     Stmt,
     Store,
@@ -59,63 +59,15 @@ def note_rows_in_bitmaps(func: LoopFunc) -> LoopFunc:
     """Return ``func`` with bitmaps for rows of many terms."""
     names = Names.of(func)
     body = func.body
-    for rows in _workspaces(func):
+    for rows in workspaces_of(func):
         body = _Bitmap(rows, names).of(body)
     return replace(func, body=body)
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """A workspace: ``stamps[j] == stamp`` where ``met[.. number]`` has ``j``."""
-
-    stamps: Memref
-    stamp: Var
-    met: Memref
-    number: Var
-
-    def is_note(self, stmt: Stmt) -> bool:
-        """Whether a statement notes what a row meets."""
-        match stmt:
-            case If(Binary(BinaryOp.EQ, Load(memref, (Var(),)), var)):
-                return memref == self.stamps and var == self.stamp
-            case _:
-                return False
-
-    def is_bookkeeping(self, stmt: Stmt) -> bool:
-        """Whether a statement of the branch for what is new is of the workspace itself."""
-        match stmt:
-            case Store(memref) | Push(memref):
-                return memref in (self.stamps, self.met)
-            case Assign(var):
-                return var == self.number
-            case _:
-                return False
-
-
-def _workspaces(func: LoopFunc) -> Iterator[_Rows]:
-    """Find the workspaces that are sorted."""
-    statements = list(all_statements(func.body))
-    for stmt in dict.fromkeys(s for s in statements if isinstance(s, SortPrefix)):
-        if isinstance(stmt.count, Var):
-            found = {_rows_of(other, stmt.memref, stmt.count) for other in statements} - {None}
-            if len(found) == 1:
-                yield from (rows for rows in found if rows is not None)
-
-
-def _rows_of(stmt: Stmt, met: Memref, number: Var) -> _Rows | None:
-    match stmt:
-        case If(Binary(BinaryOp.EQ, Load(stamps), Var() as stamp)) if any(
-            isinstance(inner, Push) and inner.memref == met for inner in stmt.orelse
-        ):
-            return _Rows(stamps, stamp, met, number)
-        case _:
-            return None
 
 
 class _Bitmap:
     """One workspace with a bitmap beside the stamps."""
 
-    def __init__(self, rows: _Rows, names: Names) -> None:
+    def __init__(self, rows: WorkspaceRows, names: Names) -> None:
         self._rows = rows
         self._names = names
         base = rows.met.name
@@ -162,9 +114,22 @@ class _Bitmap:
             binary(BinaryOp.SHL, terms, int_(1)),
             plus(self._length, int_(2 * _FEW)),
         )
-        by_bits = fresh_copy((*noted, *swept), self._names)
+        by_bits = fresh_copy(self._by_bits(noting, sweep), self._names)
         choice = If(pays, by_bits, (*noting, sort, sweep))
         return (*before, *counted, choice, *after)
+
+    def _by_bits(self, noting: tuple[Stmt, ...], sweep: Stmt) -> tuple[Stmt, ...]:
+        """Return the way of the bits; coordinates come first where sums can be added behind."""
+        later = added_later(noting, sweep, self._rows, self._names)
+        before, behind = (
+            () if later is None else later.before,
+            () if later is None else later.behind,
+        )
+        if later is not None:
+            noting, sweep = later.noting, later.sweep
+        swept = self._swept(sweep)
+        assert swept is not None, "what is done with a coordinate does not matter"
+        return (*map_body(noting, change_stmt=self._noted), *before, *swept, *behind)
 
     def _is_sort(self, stmt: Stmt) -> bool:
         return isinstance(stmt, SortPrefix) and stmt.memref == self._rows.met
