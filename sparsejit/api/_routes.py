@@ -231,6 +231,8 @@ class Routes:
             if guards is None:
                 return
             era = self._era = _Era(_environment(), guards)
+        # A new object has these signs only after its call, which made another route for them.
+        era.straights.pop(era.routes.get(signs, route), None)
         era.routes[signs] = route
         self._take(era, route)
 

@@ -18,7 +18,8 @@ import scipy.sparse as sp
 
 import sparsejit as sj
 from sparsejit.api._function import CompiledFunction
-from sparsejit.api._route import MISSED
+from sparsejit.api._route import MISSED, Route
+from sparsejit.api._straight import StraightRoute
 from sparsejit.backends.llvm._guarded_call import is_supported, takes_operands
 from sparsejit.tensors import LOOKS
 from tests.api.counted import matrix, product
@@ -265,3 +266,21 @@ def test_a_kernel_that_fails() -> None:
         with pytest.raises(ValueError, match=r"padded"):
             f(two)
         assert f(one).nse == 2
+
+
+def test_new_objects_leave_nothing_behind() -> None:
+    # Each object that had not been seen got a route of its own, which was kept for ever.
+    def call() -> None:
+        np.testing.assert_array_equal(f(A.copy(), x), A.toarray() @ x)
+
+    def number() -> int:
+        gc.collect()
+        return sum(isinstance(held, Route | StraightRoute) for held in gc.get_objects())
+
+    A, x, f = matrix(4, 4, "csr"), np.arange(4.0), made(product)
+    for _ in range(5):
+        call()
+    before = number()
+    for _ in range(30):
+        call()
+    assert number() <= before

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import sparsejit as sj
 from sparsejit.backends import BACKENDS
 from sparsejit.ir.loops import LoopFunc, Memref, Var
 from sparsejit.ir.tensor import TensorFunc
@@ -87,3 +88,15 @@ def test_named_programs(name: str, storage: Any) -> None:
 def test_random_operations(chunk: int) -> None:
     outcomes = [run_drawn(draw(seed), "llvm") for seed in range(5000 + chunk, 5100, 4)]
     assert outcomes.count(Outcome.RIGHT) > 0.8 * len(outcomes)
+
+
+@pytest.mark.parametrize("fmt", [sj.CSF(3), sj.COO(3), sj.Batched(sj.CSR)], ids=str)
+@pytest.mark.parametrize("subscripts", ["abc,abd->c", "abc,abd->d", "abc,abd->cd"])
+def test_a_parallel_loop_inside_of_one_that_gathers(subscripts: str, fmt: sj.Format) -> None:
+    # The loop around was written twice, for long rows and for short ones, and with it the functions
+    # of the parallel one inside: an assertion failed.
+    A = np.where(np.arange(60).reshape(4, 5, 3) % 4 == 1, np.arange(60.0).reshape(4, 5, 3), 0)
+    y = np.arange(40.0).reshape(4, 5, 2)
+    kernel = sj.sparse_jit(lambda A, y: sj.einsum(subscripts, A, y), target="cpu")
+    result = np.asarray(kernel(sj.asarray(A, format=fmt), y))
+    np.testing.assert_array_equal(result, np.einsum(subscripts, A, y))

@@ -5,7 +5,7 @@ Where it takes a look at the arrays to know what is best, the loop is written tw
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from sparsejit.backends.llvm._block_moves import is_moved, move
 from sparsejit.backends.llvm._context import Context
@@ -27,6 +27,7 @@ from sparsejit.backends.llvm._prefetch import (
 )
 from sparsejit.backends.llvm._streams import find_streams, prefetch_streams
 from sparsejit.backends.llvm._text import Value
+from sparsejit.ir.loop_walk import all_statements
 from sparsejit.ir.loops import For
 
 __all__ = ["write_loop"]
@@ -38,16 +39,22 @@ def write_loop(
     bounds: tuple[Value, Value],
     strip: AheadOfStrip | None,
     context: Context,
+    outlined: Collection[str],
     print_body: Callable[[], None],
 ) -> None:
-    """Write a loop; ``strip`` is the part of a row that registers have meanwhile, if any."""
+    """Write a loop; ``strip`` is the part of a row that registers have meanwhile, if any.
+
+    ``outlined`` are the loops that run on several threads. They become functions, which are written
+    once, so nothing around them is written twice.
+    """
     if is_moved(stmt, e.units, context.roots):
         move(e, stmt, *bounds)
         return
     if is_left_to_llvm(stmt, context.roots):
         e.builder.module.needs_optimizer = True
     options = context.options
-    found = () if "prefetch" in options.without else find_gathers(stmt)
+    is_once = any(isinstance(s, For) and s.var.name in outlined for s in all_statements(stmt.body))
+    found = () if is_once or "prefetch" in options.without else find_gathers(stmt)
     gathers, condition = worth_it(e, found, strip)
     far = are_far(e, gathers, options.caches) if gathers else None
     streams = find_streams(stmt, options)

@@ -403,8 +403,10 @@ class Statements:
         strip = None
         if self._tile is not None:
             strip = AheadOfStrip(self._tile[1].base, self._tile[1].width, lower, upper)
-        bounds = lower, upper
-        write_loop(self._e, stmt, bounds, strip, self.context, lambda: self.block(stmt.body))
+        context, chosen = self.context, self._parallel.chosen
+        write_loop(
+            self._e, stmt, (lower, upper), strip, context, chosen, lambda: self.block(stmt.body)
+        )
 
     def _while(self, stmt: While) -> None:
         b = self._b
