@@ -165,6 +165,53 @@ def test_names_cells_and_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
+def test_functions_whose_parts_are_replaced() -> None:
+    def inner(x: Any, factor: float = 2.0, *, more: float = 0.0) -> Any:
+        return x * factor + more
+
+    def outer(x: Any) -> Any:
+        return inner(x) + 1
+
+    x = np.arange(3.0)
+    f = settled(outer, x)
+    changes: list[tuple[Callable[[], object], Any]] = [
+        (lambda: setattr(inner, "__defaults__", (3.0,)), 3 * x + 1),
+        (lambda: setattr(inner, "__kwdefaults__", {"more": 4.0}), 3 * x + 5),
+        (lambda: (inner.__kwdefaults__ or {}).update(more=5.0), 3 * x + 6),
+        (lambda: setattr(inner, "__code__", (lambda x, factor, *, more: x + more).__code__), x + 6),
+        (lambda: setattr(outer, "__code__", other(inner).__code__), x + 4),
+    ]
+    for change, wanted in changes:
+        change()
+        assert not is_straight(f, x)
+        for _ in range(4):
+            np.testing.assert_array_equal(f(x), wanted)
+        assert is_straight(f, x)
+
+
+def other(inner: Any) -> Callable[[Any], Any]:
+    return lambda x: inner(x) - 1
+
+
+def test_defaults_are_those_of_the_call() -> None:
+    def f(x: Any, factor: float = 2.0, *, more: float = 0.0) -> Any:
+        return x * factor + more
+
+    x = np.arange(3.0)
+    called = made(f)
+    np.testing.assert_array_equal(called(x), 2 * x)
+    f.__defaults__ = (3.0,)
+    np.testing.assert_array_equal(called(x), 3 * x)
+    assert f.__kwdefaults__ is not None
+    f.__kwdefaults__["more"] = 1.0
+    np.testing.assert_array_equal(called(x), 3 * x + 1)
+    f.__kwdefaults__ = {"more": 2.0}
+    np.testing.assert_array_equal(called(x, 1.0), x + 2)
+    f.__defaults__ = None
+    with pytest.raises(TypeError, match="missing a required argument: 'factor'"):
+        called(x)
+
+
 def test_a_trace_takes_the_function_itself() -> None:
     x = np.ones(2)
     inner = settled(lambda x: x * 2, x)
