@@ -44,13 +44,16 @@ def host_facts() -> Host:
     """Return what code is to know of the processor.
 
     Vectors of 512 bits slowed the whole of the first processors down that had them, which lack
-    ``avx512vbmi2``. AMD's gathers, and those of 256 bits, are slower than loads one by one.
+    ``avx512vbmi2``. AMD's gathers, and those of 256 bits, are slower than loads one by one; its
+    prefetches into the second cache bring rows a quarter faster than those into the first.
     """
     name, features = host()
+    is_amd = name.startswith("znver")
+    locality = 2 if is_amd else 3
     has = {feature[1:] for feature in features.split(",") if feature.startswith("+")}
     if {"avx512f", "avx512vl", "avx512vbmi2"} <= has:
-        return Host(512, gathers=not name.startswith("znver"))
-    return Host(256 if "avx" in has else 128)
+        return Host(512, gathers=not is_amd, locality=locality)
+    return Host(256 if "avx" in has else 128, locality=locality)
 
 
 def _machine(level: int = 2) -> Any:

@@ -60,10 +60,13 @@ def write_loop(
     streams = find_streams(stmt, options)
     prefetch_streams(e, stmt, streams, bounds[0], is_inside=False)
 
+    def prefetch(ahead: tuple[Gather, ...], at: Value) -> None:
+        write_prefetches(e, ahead, at, strip, options.host.locality)
+
     def write(ahead: tuple[Gather, ...], properties: tuple[str, ...]) -> None:
         def body(at: Value) -> None:
             if ahead and far is not None:
-                either(e.builder, far, lambda: write_prefetches(e, ahead, at, strip), is_aside=True)
+                either(e.builder, far, lambda: prefetch(ahead, at), is_aside=True)
             prefetch_streams(e, stmt, streams, at, is_inside=True)
             e.values[stmt.var.name] = at
             print_body()

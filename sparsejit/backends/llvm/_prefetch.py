@@ -162,17 +162,21 @@ def are_far(e: Expressions, gathers: tuple[Gather, ...], caches: Caches) -> Valu
 
 
 def write_prefetches(
-    e: Expressions, gathers: tuple[Gather, ...], at: Value, strip: AheadOfStrip | None
+    e: Expressions,
+    gathers: tuple[Gather, ...],
+    at: Value,
+    strip: AheadOfStrip | None,
+    locality: int,
 ) -> None:
-    """Write the prefetches of the iteration ``at``."""
+    """Write the prefetches of the iteration ``at``; of rows into the cache of this locality."""
     before = dict(e.values)
     for gather in gathers:
         if gather.segments is not None:
             _write_segment(e, gather, gather.segments, at)
         elif strip is not None:
-            _write_strip(e, gather, at, strip)
+            _write_strip(e, gather, at, strip, locality)
         else:
-            _write_row(e, gather, at)
+            _write_row(e, gather, at, locality)
     e.values.clear()
     e.values.update(before)
 
@@ -186,7 +190,9 @@ def _look_ahead(e: Expressions, gather: Gather, ahead: Value) -> None:
     e.values[gather.coordinate.name] = e.value(as_index(gather.stored, _AT))
 
 
-def _write_strip(e: Expressions, gather: Gather, at: Value, strip: AheadOfStrip) -> None:
+def _write_strip(
+    e: Expressions, gather: Gather, at: Value, strip: AheadOfStrip, locality: int
+) -> None:
     """Prefetch a strip of a later entry.
 
     Behind the last entry comes the first one with the next strip, or the next row's entries.
@@ -201,13 +207,16 @@ def _write_strip(e: Expressions, gather: Gather, at: Value, strip: AheadOfStrip)
     _look_ahead(e, gather, b.select(is_beyond, b.op("sub", ahead, back), ahead))
     e.values[row.var.name] = b.select(is_beyond, start, strip.base)
     place = e.place(e.arrays[gather.load.memref.name], gather.load.indices)
-    size = strip.width * element_size(gather.load.memref)
-    for line in range(-(-min(size, _MOST) // _LINE)):
-        prefetch_line(e, place, integer(line * _LINE))
+    size = min(strip.width * element_size(gather.load.memref), _MOST)
+    for distance in (*range(0, size, _LINE), size - 1):
+        prefetch_line(e, place, integer(distance), locality)
 
 
-def _write_row(e: Expressions, gather: Gather, at: Value) -> None:
-    """Prefetch the first lines of a later entry's row; of a short row the last one again."""
+def _write_row(e: Expressions, gather: Gather, at: Value, locality: int) -> None:
+    """Prefetch the first lines of a later entry's row; of a short row the last one again.
+
+    Rows of NumPy's arrays begin in the middle of a line: one more has their end.
+    """
     b = e.builder
     _look_ahead(e, gather, b.add(at, _AHEAD))
     start = e.value(gather.row.lower)
@@ -215,11 +224,12 @@ def _write_row(e: Expressions, gather: Gather, at: Value) -> None:
     place = e.place(e.arrays[gather.load.memref.name], gather.load.indices)
     least = e.functions.intrinsic("llvm.umin.i64", "i64", "i64", "i64")
     size = b.mul(b.op("sub", e.value(gather.row.upper), start), element_size(gather.load.memref))
-    for distance in range(0, _MOST, _LINE):
+    last = b.add(size, -1)
+    for distance in (*range(0, _MOST, _LINE), _MOST - 1):
         by = integer(distance)
         if distance >= _LEAST:
-            by = b.call(least, [by, b.add(size, -1)])
-        prefetch_line(e, place, by)
+            by = b.call(least, [by, last])
+        prefetch_line(e, place, by, locality)
 
 
 def _write_segment(e: Expressions, gather: Gather, segments: Memref, at: Value) -> None:

@@ -62,9 +62,12 @@ def prefetch_streams(
                 prefetch_line(e, place, integer(AHEAD + line * _LINE))
 
 
-def prefetch_line(e: Expressions, place: Value, distance: Value) -> None:
-    """Prefetch the line so many bytes behind an address, whether there is memory or not."""
+def prefetch_line(e: Expressions, place: Value, distance: Value, locality: int = 3) -> None:
+    """Prefetch the line so many bytes behind an address, whether there is memory or not.
+
+    ``locality`` is that of LLVM: 3 for the nearest cache, 2 for the second one.
+    """
     b = e.builder
     prefetch = e.functions.intrinsic("llvm.prefetch.p0", "void", "ptr", "i32", "i32", "i32")
-    flags = [integer(0, "i32"), integer(3, "i32"), integer(1, "i32")]
+    flags = [integer(0, "i32"), integer(locality, "i32"), integer(1, "i32")]
     b.call(prefetch, [b.beyond(place, distance), *flags])
