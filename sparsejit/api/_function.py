@@ -131,6 +131,13 @@ class CompiledFunction:
         if found is not MISSED:
             return found
         call = prepare_call(bound, captures, self.options)
+        described = self._routes.key(tokens, objects)
+        if key is None and described is not None:  # new objects, maybe like others before
+            found = MISSED if kwargs else self._routes.straight_answer(args)
+            if found is MISSED:
+                found = self._routes.answer_to(described, objects)
+            if found is not MISSED:
+                return found
         result, route = self._run(call, receiver, self._tally)
         if route is not None:
             self._routes.add(self._routes.key(tokens, objects), route)

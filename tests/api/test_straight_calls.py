@@ -165,6 +165,30 @@ def test_names_cells_and_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
+def test_new_objects_like_others_take_their_route(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, x = matrix(4, 4), np.arange(4.0)
+    f = settled(product, first, x)
+    g = made(lambda A, *, x: A @ x)
+    for _ in range(3):
+        g(first * 2, x=x)
+
+    def unexpected(*_: Any) -> Any:
+        raise AssertionError("a route is there")
+
+    for function in (f, g):
+        monkeypatch.setattr(function, "_run", unexpected)
+    for k in range(3):
+        A = first * (k + 2)
+        np.testing.assert_array_equal(f(A, x), A.toarray() @ x)
+        np.testing.assert_array_equal(g(A * 2, x=x), 2 * A.toarray() @ x)
+    with pytest.raises(AssertionError, match="a route is there"):
+        f(matrix(5, 4), x)
+    bad = first * 2
+    bad.indices[0] = 7
+    with pytest.raises(ValueError, match="7"):
+        f(bad, x)
+
+
 def test_functions_whose_parts_are_replaced() -> None:
     def inner(x: Any, factor: float = 2.0, *, more: float = 0.0) -> Any:
         return x * factor + more
