@@ -93,9 +93,7 @@ class _Reader:
         if id(fn) in self.visiting:
             return None, fn
         self.visiting.add(id(fn))
-        tokens: list[Hashable] = [fn, Identity(fn.__code__)]
-        for default in (*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values()):
-            tokens.append(Identity(default))
+        tokens: list[Hashable] = [fn]
         replaced: list[dict[str, object]] = []
         cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
         for root in (Root.GLOBAL, Root.CLOSURE):
@@ -112,7 +110,7 @@ class _Reader:
             replaced.append(found)
         self.visiting.discard(id(fn))
         plan = FunctionPlan(fn, *replaced) if any(replaced) else None
-        return plan, tuple(tokens)
+        return plan, tuple(tokens) if len(tokens) > 1 else fn
 
     def value(  # noqa: C901 - one case for each kind
         self, value: Any, chains: Chains, name: str

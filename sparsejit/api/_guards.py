@@ -15,33 +15,22 @@ from sparsejit.api._accesses import Root
 from sparsejit.api._captures import follows, names_of, package_of
 from sparsejit.api._flatten import is_scalar
 from sparsejit.api._static import is_static
-from sparsejit.backends.straight import (
-    ABSENT,
-    FUNCTION_PARTS,
-    Cell,
-    Condition,
-    Entry,
-    FunctionPart,
-)
+from sparsejit.backends.straight import ABSENT, Cell, Condition, Entry
 
 __all__ = ["Guards", "guards_of"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guards:
-    """Names of namespaces, closure cells and parts of functions, with what they held."""
+    """Names of namespaces and closure cells, with what they held."""
 
     names: tuple[tuple[Mapping[str, Any], str, object], ...]
     cells: tuple[tuple[types.CellType, object], ...]
-    parts: tuple[FunctionPart, ...]
 
     def hold(self) -> bool:
         """Whether every name still has the same object."""
         for namespace, name, value in self.names:
             if namespace.get(name, ABSENT) is not value:
-                return False
-        for part in self.parts:
-            if getattr(part.function, part.name) is not part.value:
                 return False
         return all(_content(cell) is value for cell, value in self.cells)
 
@@ -49,7 +38,7 @@ class Guards:
     def conditions(self) -> tuple[Condition, ...]:
         """What has to hold, for machine code."""
         names = (Entry(namespace, name, value) for namespace, name, value in self.names)
-        return *names, *(Cell(cell, value) for cell, value in self.cells), *self.parts
+        return *names, *(Cell(cell, value) for cell, value in self.cells)
 
 
 def guards_of(fn: Callable[..., Any]) -> Guards | None:
@@ -61,7 +50,6 @@ def guards_of(fn: Callable[..., Any]) -> Guards | None:
         return None
     names: list[tuple[Mapping[str, Any], str, object]] = []
     cells: list[tuple[types.CellType, object]] = []
-    parts: list[FunctionPart] = []
     seen: set[types.FunctionType] = set()
     waiting = [fn]
     while waiting:
@@ -69,9 +57,6 @@ def guards_of(fn: Callable[..., Any]) -> Guards | None:
         if function in seen:
             continue
         seen.add(function)
-        parts += [FunctionPart(function, name, getattr(function, name)) for name in FUNCTION_PARTS]
-        named = function.__kwdefaults__ or {}
-        names += [(named, name, value) for name, value in named.items()]
         for name, _ in names_of(function.__code__, Root.GLOBAL):
             names.append((function.__globals__, name, function.__globals__.get(name, ABSENT)))
         read = {name for name, _ in names_of(function.__code__, Root.CLOSURE)}
@@ -83,7 +68,7 @@ def guards_of(fn: Callable[..., Any]) -> Guards | None:
                     waiting.append(value)
             elif not _is_known_by_identity(value, package_of(fn)):
                 return None
-    return Guards(tuple(names), tuple(cells), tuple(parts))
+    return Guards(tuple(names), tuple(cells))
 
 
 def _is_known_by_identity(value: object, package: str) -> bool:

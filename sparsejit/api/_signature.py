@@ -8,7 +8,6 @@ place. A wrong number or name of arguments is the ``TypeError`` that Python itse
 from __future__ import annotations
 
 import inspect
-import operator
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
@@ -38,13 +37,6 @@ def _signature_of(fn: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(fn)
 
 
-def _defaults_of(fn: Callable[..., Any]) -> tuple[object, ...]:
-    """Return what holds the defaults of a function: a tuple, and a dictionary with its values."""
-    named = getattr(fn, "__kwdefaults__", None)
-    values = named.values() if isinstance(named, dict) else ()
-    return getattr(fn, "__defaults__", None), named, *values
-
-
 class Signature:
     """The signature of the user's function and which of its arguments are static.
 
@@ -52,8 +44,6 @@ class Signature:
     """
 
     def __init__(self, fn: Callable[..., Any], static_argnames: Sequence[str]) -> None:
-        self._function = fn
-        self._defaults = _defaults_of(fn)
         self._signature = _signature_of(fn)
         self._static = frozenset(static_argnames)
         parameters = self._signature.parameters
@@ -81,7 +71,7 @@ class Signature:
         """Bind and flatten; with ``is_method`` the first argument is an object, not an operand."""
         if self._is_plain and not kwargs and len(args) == len(self.names):
             return self._bound(dict(zip(self.names, args, strict=True)), is_method)
-        bound = self._current().bind(*args, **kwargs)
+        bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return self._bound(bound.arguments, is_method)
 
@@ -90,28 +80,16 @@ class Signature:
         found = {name: named[name] for name in self.names if name in named}
         if self._is_plain and len(found) == len(named) == len(self.names):
             return self._bound(found, is_method)
-        signature = self._current()
-        for name, parameter in signature.parameters.items():
+        for name, parameter in self._signature.parameters.items():
             is_variable = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
             if name not in found and parameter.default is parameter.empty and not is_variable:
                 raise TypeError(f"missing a required argument: {name!r}")
         unknown = [name for name in named if name not in found]
         if unknown:
             raise TypeError(f"got an unexpected keyword argument {unknown[0]!r}")
-        bound = inspect.BoundArguments(signature, found)
+        bound = inspect.BoundArguments(self._signature, found)
         bound.apply_defaults()
         return self._bound(bound.arguments, is_method)
-
-    def _current(self) -> inspect.Signature:
-        """Return the signature with the defaults that the function has now, as Python takes them.
-
-        A call that gives all arguments does not ask.
-        """
-        defaults = _defaults_of(self._function)
-        is_same = len(defaults) == len(self._defaults)
-        if not is_same or not all(map(operator.is_, defaults, self._defaults)):
-            self._signature, self._defaults = _signature_of(self._function), defaults
-        return self._signature
 
     def _bound(self, named: Mapping[str, Any], is_method: bool) -> Bound:
         operands = Operands()

@@ -7,16 +7,16 @@ of ``DirectCall.straight``: a callable that does all of it in machine code, or n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import CellType, FunctionType
-from typing import Any, Final, Literal
+from types import CellType
+from typing import Any, Final
 
 import numpy as np
 
 from sparsejit._dataclasses import dataclass
 
 __all__ = [
-    "ABSENT", "FUNCTION_PARTS", "Array", "Asked", "Cell", "Condition", "Constant", "Entry",
-    "FunctionPart", "Number", "Operand", "Sparse", "Told", "Variable",
+    "ABSENT", "Array", "Asked", "Cell", "Condition", "Constant", "Entry", "Number", "Operand",
+    "Sparse", "Told", "Variable",
 ]  # fmt: skip
 
 ABSENT: Final = object()
@@ -78,21 +78,7 @@ class Variable:
     value: object
 
 
-PartName = Literal["__code__", "__defaults__", "__kwdefaults__"]
-FUNCTION_PARTS: tuple[PartName, ...] = ("__code__", "__defaults__", "__kwdefaults__")
-"""What of a function may be replaced by another one of the same kind."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FunctionPart:
-    """A function has this very object as its code or defaults."""
-
-    function: FunctionType
-    name: PartName
-    value: object
-
-
-Condition = Entry | Cell | Variable | FunctionPart
+Condition = Entry | Cell | Variable
 
 
 @dataclass(frozen=True, slots=True, eq=False)

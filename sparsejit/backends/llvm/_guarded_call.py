@@ -44,7 +44,6 @@ from sparsejit.backends.llvm._guarded_call_table import (
     HEAD,
     TUPLE_HEAD,
     Answer,
-    function_places,
 )
 from sparsejit.backends.llvm._guarded_call_text import TEXT
 from sparsejit.backends.llvm._interface import OBJECT_HEAD
@@ -232,9 +231,9 @@ def is_supported() -> bool:
 
 @functools.cache
 def takes_operands() -> bool:
-    """Whether straight calls can be made: cells, references and functions are as expected, too."""
+    """Whether straight calls can be made: cells and weak references are as expected, too."""
     has_lock: Callable[[], bool] = getattr(sys, "_is_gil_enabled", lambda: True)
-    if not has_lock() or not hasattr(time, "CLOCK_MONOTONIC") or not function_places():
+    if not has_lock() or not hasattr(time, "CLOCK_MONOTONIC"):
         return False  # the order of reads and writes is that of the lock
     one = {object()}
     holders = types.CellType(one), weakref.ref(one)

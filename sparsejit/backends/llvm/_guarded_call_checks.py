@@ -214,8 +214,7 @@ entry_of:
   %item = call ptr %find(ptr %holder, ptr %key)
   br label %more_or_less
 cell:
-  %offset = ptrtoint ptr %key to i64
-  %content_at = getelementptr i8, ptr %holder, i64 %offset
+  %content_at = getelementptr i8, ptr %holder, i64 {OBJECT_HEAD}
   %content = load ptr, ptr %content_at
   br label %more_or_less
 variable:

@@ -6,23 +6,15 @@ In: what each argument must be, what else must hold, what is to be made. Out: de
 
 from __future__ import annotations
 
+import math
 from math import prod
 from typing import Any, assert_never
 
 import numpy as np
 
 from sparsejit._dataclasses import dataclass
-from sparsejit.backends.llvm._guarded_call_table import FLAGS, Kind, function_places
-from sparsejit.backends.llvm._interface import OBJECT_HEAD
-from sparsejit.backends.straight import (
-    ABSENT,
-    Asked,
-    Cell,
-    Condition,
-    Entry,
-    FunctionPart,
-    Variable,
-)
+from sparsejit.backends.llvm._guarded_call_table import FLAGS, Kind
+from sparsejit.backends.straight import ABSENT, Asked, Cell, Condition, Entry, Variable
 
 __all__ = [
     "Buffer",
@@ -186,7 +178,7 @@ def _words(part: Part) -> list[int]:
         case NumberOf(place, kind):
             return [Kind.NUMBER, place, id(kind)]
         case New(place, shape, dtype):
-            size = prod(shape) * dtype.itemsize
+            size = math.prod(shape) * dtype.itemsize
             return [Kind.NEW, place, id(dtype), size, len(shape), *shape]
         case _:
             assert_never(part)
@@ -204,10 +196,7 @@ def condition_words(condition: Condition) -> list[int]:
         case Entry(namespace, key, _):
             return [0, id(namespace), id(key), address]
         case Cell(cell, _):
-            return [1, id(cell), OBJECT_HEAD, address]
-        case FunctionPart(function, name, value):
-            place = function_places()[name]
-            return [1, id(function), place, 0 if value is None else address]
+            return [1, id(cell), 0, address]
         case Variable(variable, _):
             return [2, id(variable), 0, address]
         case _:

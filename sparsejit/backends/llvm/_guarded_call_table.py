@@ -5,13 +5,9 @@
 
 from __future__ import annotations
 
-import ctypes
-import functools
-import types
 from enum import IntEnum
 
 from sparsejit.backends.llvm._interface import OBJECT_HEAD
-from sparsejit.backends.straight import FUNCTION_PARTS
 
 __all__ = [
     "BYTES_HEAD",
@@ -23,7 +19,6 @@ __all__ = [
     "Answer",
     "Kind",
     "fields",
-    "function_places",
 ]
 
 FLAGS = 0x501
@@ -74,22 +69,6 @@ class Answer(IntEnum):
     STATUS = 0
     ARRAY = 1
     TUPLE = 2
-
-
-@functools.cache
-def function_places() -> dict[str, int]:
-    """Return where a function has its parts, each a pointer; without those that are not found."""
-
-    def probe(a: object = object(), *, b: object = object()) -> None:
-        """Have a code and defaults of its own."""
-
-    size = types.FunctionType.__basicsize__
-    words = (ctypes.c_int64 * (size // 8)).from_address(id(probe))
-    parts = {name: id(getattr(probe, name)) for name in FUNCTION_PARTS}
-    places: dict[str, int] = {
-        name: 8 * k for k, word in enumerate(words) for name, at in parts.items() if word == at
-    }
-    return places if len(places) == len(parts) else {}
 
 
 def fields(*names: str, as_type: str = "i64") -> str:
