@@ -11,8 +11,8 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections.abc import Callable, Hashable, Iterable
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,10 +23,23 @@ from sparsejit.api._static import Identity, is_static, static_token
 from sparsejit.api._substitute import FunctionPlan, MethodPlan, ObjectPlan, PartialPlan
 from sparsejit.tensors import VALUE_TYPES
 
-__all__ = ["Captures", "Chains", "by_first", "follows", "names_of", "package_of", "read_captures"]
+__all__ = [
+    "DISPATCHED",
+    "Captures",
+    "Chains",
+    "builtins_of",
+    "by_first",
+    "follows",
+    "names_of",
+    "package_of",
+    "read_captures",
+]
 
 Chains = tuple[tuple[str, ...], ...]
 """The attributes read from one object: ``("layer", "W")`` for ``model.layer.W``."""
+
+DISPATCHED: Final = type(np.sum)
+"""The type of NumPy's array functions."""
 
 _ABSENT = object()
 
@@ -59,6 +72,12 @@ def read_captures(fn: Callable[..., Any], operands: Operands, receiver: object =
         return Captures(plan, None, token)
     found, seen = reader.object(receiver, _receiver_chains(fn.__code__), "self")
     return Captures(plan, found, (token, seen))
+
+
+def builtins_of(fn: Any) -> Mapping[str, Any]:
+    """Return where a function finds the names that its globals lack."""
+    found: Mapping[str, Any] = fn.__builtins__
+    return found
 
 
 def package_of(value: object) -> str:
@@ -107,7 +126,7 @@ class _Reader:
                 value = _cell(cells.get(name)) if cells and root is Root.CLOSURE else _ABSENT
                 if root is Root.GLOBAL:
                     value = fn.__globals__.get(name, _ABSENT)
-                    value = fn.__builtins__.get(name, _ABSENT) if value is _ABSENT else value
+                    value = builtins_of(fn).get(name, _ABSENT) if value is _ABSENT else value
                 if value is _ABSENT:
                     continue
                 plan, token = self.value(value, chains, name)
@@ -132,8 +151,10 @@ class _Reader:
             case types.FunctionType():
                 return self.function(value) if self._follows(value) else (None, value)
             case types.ModuleType():
-                return self.object(value, chains, name)
-            case types.BuiltinFunctionType():
+                return self.module(value, chains, name)
+            case types.BuiltinFunctionType() | np.ufunc():
+                return None, value
+            case _ if type(value) is DISPATCHED:
                 return None, value
             case types.MethodType():
                 return self.method(value, name)
@@ -201,6 +222,23 @@ class _Reader:
         found = [part if plan is None else plan for part, plan in zip(parts, plans, strict=True)]
         return PartialPlan(*found), (functools.partial, *tokens)
 
+    def module(self, value: types.ModuleType, chains: Chains, name: str) -> tuple[object, Hashable]:
+        """Return the plan and token of a module, from the attributes that are read."""
+        if id(value) in self.visiting:
+            return None, value
+        self.visiting.add(id(value))
+        tokens: list[Hashable] = [value]
+        attributes: dict[str, object] = {}
+        for first, rests in _first_of(chains):
+            found = vars(value).get(first, _ABSENT)
+            if found is not _ABSENT:
+                plan, token = self.value(found, rests, f"{name}.{first}")
+                tokens.append((first, token))
+                if plan is not None:
+                    attributes[first] = plan
+        self.visiting.discard(id(value))
+        return (ObjectPlan(value, attributes) if attributes else None), tuple(tokens)
+
     def object(self, value: Any, chains: Chains, name: str) -> tuple[object, Hashable]:
         """Return the plan and token of an object, from the attributes that are read."""
         if id(value) in self.visiting:
@@ -242,6 +280,11 @@ def follows(value: object, package: str) -> bool:
 
 def _is_numeric(array: np.ndarray[Any, Any]) -> bool:
     return array.dtype in VALUE_TYPES and not isinstance(array, np.ma.MaskedArray)
+
+
+@functools.lru_cache(maxsize=4096)
+def _first_of(chains: Chains) -> tuple[tuple[str, Chains], ...]:
+    return tuple((first, tuple(rests)) for first, rests in by_first(chains).items())
 
 
 def by_first(chains: Chains) -> dict[str, list[tuple[str, ...]]]:

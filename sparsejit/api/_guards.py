@@ -8,21 +8,26 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from sparsejit._dataclasses import dataclass
 from sparsejit.api._accesses import Root
-from sparsejit.api._captures import Chains, by_first, follows, names_of, package_of
+from sparsejit.api._captures import (
+    DISPATCHED,
+    Chains,
+    builtins_of,
+    by_first,
+    follows,
+    names_of,
+    package_of,
+)
 from sparsejit.api._flatten import is_scalar
 from sparsejit.api._static import is_static
 from sparsejit.backends.straight import ABSENT, Cell, Condition, Entry, Field
 
 __all__ = ["Guards", "guards_of"]
-
-_DISPATCHED: Final = type(np.sum)
-"""The type of NumPy's array functions."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,7 +89,7 @@ class _Walk:
         for name, chains in names_of(fn.__code__, Root.GLOBAL):
             value = self.entry(fn.__globals__, name)
             if value is ABSENT:
-                value = self.entry(fn.__builtins__, name)
+                value = self.entry(builtins_of(fn), name)
             if not self.value(value, chains):
                 return False
         cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
@@ -121,10 +126,7 @@ class _Walk:
             case types.BuiltinFunctionType() | np.ufunc():
                 return True
         return (
-            value is ABSENT
-            or isinstance(value, _DISPATCHED)
-            or is_static(value)
-            or is_scalar(value)
+            value is ABSENT or isinstance(value, DISPATCHED) or is_static(value) or is_scalar(value)
         )
 
 
