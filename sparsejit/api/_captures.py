@@ -11,8 +11,8 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections.abc import Callable, Hashable, Iterable
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,10 +23,23 @@ from sparsejit.api._static import Identity, is_static, static_token
 from sparsejit.api._substitute import FunctionPlan, MethodPlan, ObjectPlan, PartialPlan
 from sparsejit.tensors import VALUE_TYPES
 
-__all__ = ["Captures", "follows", "names_of", "package_of", "read_captures"]
+__all__ = [
+    "DISPATCHED",
+    "Captures",
+    "Chains",
+    "builtins_of",
+    "by_first",
+    "follows",
+    "names_of",
+    "package_of",
+    "read_captures",
+]
 
 Chains = tuple[tuple[str, ...], ...]
 """The attributes read from one object: ``("layer", "W")`` for ``model.layer.W``."""
+
+DISPATCHED: Final = type(np.sum)
+"""The type of NumPy's array functions."""
 
 _ABSENT = object()
 
@@ -54,11 +67,17 @@ def read_captures(fn: Callable[..., Any], operands: Operands, receiver: object =
     ):  # a bound method, a partial, an object that is called
         plan, token = reader.value(fn, ((),), getattr(fn, "__name__", type(fn).__name__))
         return Captures(plan, None, token)
-    plan, token = reader.function(fn)
+    plan, token = reader.function(fn, is_called_here=True)
     if receiver is None:
         return Captures(plan, None, token)
     found, seen = reader.object(receiver, _receiver_chains(fn.__code__), "self")
     return Captures(plan, found, (token, seen))
+
+
+def builtins_of(fn: Any) -> Mapping[str, Any]:
+    """Return where a function finds the names that its globals lack."""
+    found: Mapping[str, Any] = fn.__builtins__
+    return found
 
 
 def package_of(value: object) -> str:
@@ -88,19 +107,26 @@ class _Reader:
         self.package = package
         self.visiting: set[int] = set()
 
-    def function(self, fn: types.FunctionType) -> tuple[object, Hashable]:
-        """Return the plan of a function, None when it captures no array, and its token."""
+    def function(
+        self, fn: types.FunctionType, *, is_called_here: bool = False
+    ) -> tuple[object, Hashable]:
+        """Return the plan of a function, None when it captures no array, and its token.
+
+        The defaults of a function that ``is_called_here`` are arguments already.
+        """
         if id(fn) in self.visiting:
             return None, fn
         self.visiting.add(id(fn))
-        tokens: list[Hashable] = [fn]
+        tokens: list[Hashable] = [fn, Identity(fn.__code__)]
         replaced: list[dict[str, object]] = []
         cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
         for root in (Root.GLOBAL, Root.CLOSURE):
             found: dict[str, object] = {}
             for name, chains in names_of(fn.__code__, root):
                 value = _cell(cells.get(name)) if cells and root is Root.CLOSURE else _ABSENT
-                value = fn.__globals__.get(name, _ABSENT) if root is Root.GLOBAL else value
+                if root is Root.GLOBAL:
+                    value = fn.__globals__.get(name, _ABSENT)
+                    value = builtins_of(fn).get(name, _ABSENT) if value is _ABSENT else value
                 if value is _ABSENT:
                     continue
                 plan, token = self.value(value, chains, name)
@@ -108,9 +134,14 @@ class _Reader:
                 if plan is not None:
                     found[name] = plan
             replaced.append(found)
+        parts: list[object] = []
+        for defaults in () if is_called_here else (fn.__defaults__, fn.__kwdefaults__):
+            plan, token = self._container(defaults, fn.__name__) if defaults else (None, None)
+            tokens.append(token)
+            parts.append(plan)
         self.visiting.discard(id(fn))
-        plan = FunctionPlan(fn, *replaced) if any(replaced) else None
-        return plan, tuple(tokens) if len(tokens) > 1 else fn
+        is_replaced = any(replaced) or any(part is not None for part in parts)
+        return FunctionPlan(fn, *replaced, *parts) if is_replaced else None, tuple(tokens)
 
     def value(  # noqa: C901 - one case for each kind
         self, value: Any, chains: Chains, name: str
@@ -120,13 +151,17 @@ class _Reader:
             case types.FunctionType():
                 return self.function(value) if self._follows(value) else (None, value)
             case types.ModuleType():
-                return self.object(value, chains, name) if self._follows(value) else (None, value)
-            case types.BuiltinFunctionType():
+                return self.module(value, chains, name)
+            case types.BuiltinFunctionType() | np.ufunc():
+                return None, value
+            case _ if type(value) is DISPATCHED:
                 return None, value
             case types.MethodType():
                 return self.method(value, name)
             case functools.partial():
                 return self.partial(value, name)
+            case type() if any(chains) and self._follows(value):
+                return None, self.object(value, chains, name)[1]
             case _ if is_static(value) or is_scalar(value):
                 return None, static_token(value, name)
             case _ if is_array(value):
@@ -187,6 +222,23 @@ class _Reader:
         found = [part if plan is None else plan for part, plan in zip(parts, plans, strict=True)]
         return PartialPlan(*found), (functools.partial, *tokens)
 
+    def module(self, value: types.ModuleType, chains: Chains, name: str) -> tuple[object, Hashable]:
+        """Return the plan and token of a module, from the attributes that are read."""
+        if id(value) in self.visiting:
+            return None, value
+        self.visiting.add(id(value))
+        tokens: list[Hashable] = [value]
+        attributes: dict[str, object] = {}
+        for first, rests in _first_of(chains):
+            found = vars(value).get(first, _ABSENT)
+            if found is not _ABSENT:
+                plan, token = self.value(found, rests, f"{name}.{first}")
+                tokens.append((first, token))
+                if plan is not None:
+                    attributes[first] = plan
+        self.visiting.discard(id(value))
+        return (ObjectPlan(value, attributes) if attributes else None), tuple(tokens)
+
     def object(self, value: Any, chains: Chains, name: str) -> tuple[object, Hashable]:
         """Return the plan and token of an object, from the attributes that are read."""
         if id(value) in self.visiting:
@@ -194,7 +246,7 @@ class _Reader:
         self.visiting.add(id(value))
         tokens: list[Hashable] = [Identity(value)]
         attributes: dict[str, object] = {}
-        waiting = _by_first(chains)
+        waiting = by_first(chains)
         called = inspect.getattr_static(type(value), "__call__", None) if () in chains else None
         self._follow_method(called, waiting)
         done: set[str] = set()
@@ -215,7 +267,7 @@ class _Reader:
         """Add what a method reads from its object to the attributes to be read."""
         method = getattr(found, "py_func", found)
         if isinstance(method, types.FunctionType) and self._follows(method):
-            for first, rests in _by_first(_receiver_chains(method.__code__)).items():
+            for first, rests in by_first(_receiver_chains(method.__code__)).items():
                 waiting.setdefault(first, []).extend(rests)
 
 
@@ -230,7 +282,13 @@ def _is_numeric(array: np.ndarray[Any, Any]) -> bool:
     return array.dtype in VALUE_TYPES and not isinstance(array, np.ma.MaskedArray)
 
 
-def _by_first(chains: Chains) -> dict[str, list[tuple[str, ...]]]:
+@functools.lru_cache(maxsize=4096)
+def _first_of(chains: Chains) -> tuple[tuple[str, Chains], ...]:
+    return tuple((first, tuple(rests)) for first, rests in by_first(chains).items())
+
+
+def by_first(chains: Chains) -> dict[str, list[tuple[str, ...]]]:
+    """Return what is read from each attribute that is read."""
     found: dict[str, list[tuple[str, ...]]] = {}
     for chain in chains:
         if chain:
@@ -247,6 +305,8 @@ def _cell(cell: types.CellType | None) -> Any:
 
 def _attribute(value: Any, name: str) -> Any:
     """Return an attribute without running code of a property; ``_ABSENT`` where that is needed."""
+    if isinstance(value, type):  # bases too
+        return inspect.getattr_static(value, name, _ABSENT)
     own = getattr(value, "__dict__", {})
     if name in own:
         return own[name]

@@ -8,6 +8,8 @@ place. A wrong number or name of arguments is the ``TypeError`` that Python itse
 from __future__ import annotations
 
 import inspect
+import operator
+import types
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +18,7 @@ import numpy as np
 from sparsejit._dataclasses import dataclass
 from sparsejit.api._flatten import Operands
 from sparsejit.api._static import Identity, static_token
+from sparsejit.errors import UnsupportedError
 
 __all__ = ["Bound", "Signature"]
 
@@ -37,6 +40,18 @@ def _signature_of(fn: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(fn)
 
 
+def _defaults_of(fn: Any) -> tuple[object, ...]:
+    """Return what the signature of a function depends on, to be compared by identity."""
+    found: list[object] = []
+    while fn is not None:
+        if isinstance(fn, types.FunctionType):
+            keywords = fn.__kwdefaults__ or {}
+            found += (fn.__code__, fn.__defaults__, *keywords, *keywords.values())
+        names = ("__func__", "func", "__wrapped__")
+        fn = next((getattr(fn, name) for name in names if hasattr(fn, name)), None)
+    return tuple(found)
+
+
 class Signature:
     """The signature of the user's function and which of its arguments are static.
 
@@ -44,7 +59,9 @@ class Signature:
     """
 
     def __init__(self, fn: Callable[..., Any], static_argnames: Sequence[str]) -> None:
+        self._fn = fn
         self._signature = _signature_of(fn)
+        self._defaults = _defaults_of(fn)
         self._static = frozenset(static_argnames)
         parameters = self._signature.parameters
         self.names = tuple(parameters)
@@ -71,6 +88,7 @@ class Signature:
         """Bind and flatten; with ``is_method`` the first argument is an object, not an operand."""
         if self._is_plain and not kwargs and len(args) == len(self.names):
             return self._bound(dict(zip(self.names, args, strict=True)), is_method)
+        self._look_again()
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return self._bound(bound.arguments, is_method)
@@ -80,6 +98,7 @@ class Signature:
         found = {name: named[name] for name in self.names if name in named}
         if self._is_plain and len(found) == len(named) == len(self.names):
             return self._bound(found, is_method)
+        self._look_again()
         for name, parameter in self._signature.parameters.items():
             is_variable = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
             if name not in found and parameter.default is parameter.empty and not is_variable:
@@ -90,6 +109,20 @@ class Signature:
         bound = inspect.BoundArguments(self._signature, found)
         bound.apply_defaults()
         return self._bound(bound.arguments, is_method)
+
+    def _look_again(self) -> None:
+        """Take defaults that were changed; ``UnsupportedError`` where parameters were, too."""
+        found = _defaults_of(self._fn)
+        if len(found) == len(self._defaults) and all(map(operator.is_, found, self._defaults)):
+            return
+        signature = _signature_of(self._fn)
+        kinds = [(p.name, p.kind) for p in self._signature.parameters.values()]
+        if [(p.name, p.kind) for p in signature.parameters.values()] != kinds:
+            raise UnsupportedError(
+                "the parameters of the function are others than when it was decorated",
+                hint="decorate it again",
+            )
+        self._signature, self._defaults = signature, found
 
     def _bound(self, named: Mapping[str, Any], is_method: bool) -> Bound:
         operands = Operands()

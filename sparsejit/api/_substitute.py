@@ -21,11 +21,13 @@ __all__ = ["FunctionPlan", "MethodPlan", "ObjectPlan", "PartialPlan", "substitut
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionPlan:
-    """A function to rebuild with other globals and closure variables."""
+    """A function to rebuild with other globals, closure variables and, if not None, defaults."""
 
     original: types.FunctionType
     globals: dict[str, object]
     cells: dict[str, object]
+    defaults: object = None
+    kwdefaults: object = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,10 +90,10 @@ def _function(plan: FunctionPlan, tracers: Sequence[object]) -> types.FunctionTy
             original.__code__.co_freevars, original.__closure__ or (), strict=True
         )
     )
-    made = types.FunctionType(
-        original.__code__, namespace, original.__name__, original.__defaults__, closure
-    )
-    made.__kwdefaults__ = original.__kwdefaults__
+    made = types.FunctionType(original.__code__, namespace, original.__name__, None, closure)
+    for name, plans in (("__defaults__", plan.defaults), ("__kwdefaults__", plan.kwdefaults)):
+        found = getattr(original, name) if plans is None else substitute(plans, tracers)
+        setattr(made, name, found)
     made.__dict__.update(original.__dict__)
     return made
 

@@ -7,7 +7,7 @@ of ``DirectCall.straight``: a callable that does all of it in machine code, or n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import CellType
+from types import CellType, FunctionType
 from typing import Any, Final
 
 import numpy as np
@@ -15,8 +15,8 @@ import numpy as np
 from sparsejit._dataclasses import dataclass
 
 __all__ = [
-    "ABSENT", "Array", "Asked", "Cell", "Condition", "Constant", "Entry", "Number", "Operand",
-    "Sparse", "Told", "Variable",
+    "ABSENT", "Array", "Asked", "Cell", "Condition", "Constant", "Entry", "Field", "Number",
+    "Operand", "Sparse", "Told", "Variable",
 ]  # fmt: skip
 
 ABSENT: Final = object()
@@ -71,6 +71,15 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Field:
+    """A function has this very object as an attribute of this name, or has None there."""
+
+    function: FunctionType
+    name: str
+    value: object
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Variable:
     """A context variable has this very object."""
 
@@ -78,7 +87,7 @@ class Variable:
     value: object
 
 
-Condition = Entry | Cell | Variable
+Condition = Entry | Cell | Field | Variable
 
 
 @dataclass(frozen=True, slots=True, eq=False)

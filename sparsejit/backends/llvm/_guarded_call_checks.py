@@ -208,13 +208,14 @@ one:
   %value = load ptr, ptr %value_at
   %k_next = add i64 %k, 1
   %d_next = getelementptr i64, ptr %d, i64 4
-  switch i64 %kind, label %entry_of [ i64 1, label %cell
+  switch i64 %kind, label %entry_of [ i64 1, label %field
                                       i64 2, label %variable ]
 entry_of:
   %item = call ptr %find(ptr %holder, ptr %key)
   br label %more_or_less
-cell:
-  %content_at = getelementptr i8, ptr %holder, i64 {OBJECT_HEAD}
+field:
+  %offset = load i64, ptr %key_at
+  %content_at = getelementptr i8, ptr %holder, i64 %offset
   %content = load ptr, ptr %content_at
   br label %more_or_less
 variable:
@@ -227,7 +228,7 @@ forget:
   call void %drop(ptr %held)
   br label %more_or_less
 more_or_less:
-  %found = phi ptr [ %item, %entry_of ], [ %content, %cell ], [ %held, %forget ]
+  %found = phi ptr [ %item, %entry_of ], [ %content, %field ], [ %held, %forget ]
   %same = icmp eq ptr %found, %value
   br i1 %same, label %more, label %no
 more:

@@ -6,15 +6,19 @@ In: what each argument must be, what else must hold, what is to be made. Out: de
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import math
 from math import prod
+from types import FunctionType
 from typing import Any, assert_never
 
 import numpy as np
 
 from sparsejit._dataclasses import dataclass
 from sparsejit.backends.llvm._guarded_call_table import FLAGS, Kind
-from sparsejit.backends.straight import ABSENT, Asked, Cell, Condition, Entry, Variable
+from sparsejit.backends.llvm._interface import OBJECT_HEAD
+from sparsejit.backends.straight import ABSENT, Asked, Cell, Condition, Entry, Field, Variable
 
 __all__ = [
     "Buffer",
@@ -196,11 +200,25 @@ def condition_words(condition: Condition) -> list[int]:
         case Entry(namespace, key, _):
             return [0, id(namespace), id(key), address]
         case Cell(cell, _):
-            return [1, id(cell), 0, address]
+            return [1, id(cell), OBJECT_HEAD, address]
+        case Field(function, name, value):
+            return [1, id(function), _offset_of(name), 0 if value is None else address]
         case Variable(variable, _):
             return [2, id(variable), 0, address]
         case _:
             assert_never(condition)
+
+
+@functools.cache
+def _offset_of(name: str) -> int:
+    """Return where a function has the object that is its attribute ``name``."""
+
+    def example(a: int = 0, *, b: int = 1) -> int:
+        return a + b
+
+    size = FunctionType.__basicsize__
+    words = memoryview(ctypes.string_at(id(example), size)).cast("P")
+    return words.tolist().index(id(getattr(example, name))) * words.itemsize
 
 
 def pair_words(one: Seen, other: Seen) -> list[int]:
