@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import math
 from math import prod
 from types import FunctionType
 from typing import Any, assert_never
@@ -182,7 +181,7 @@ def _words(part: Part) -> list[int]:
         case NumberOf(place, kind):
             return [Kind.NUMBER, place, id(kind)]
         case New(place, shape, dtype):
-            size = math.prod(shape) * dtype.itemsize
+            size = prod(shape) * dtype.itemsize
             return [Kind.NEW, place, id(dtype), size, len(shape), *shape]
         case _:
             assert_never(part)
