@@ -346,7 +346,10 @@ def test_new_objects_leave_nothing_behind() -> None:
 
     def number() -> int:
         gc.collect()
-        return sum(isinstance(held, Route | StraightRoute) for held in gc.get_objects())
+        routes = [held for held in gc.get_objects() if isinstance(held, Route | StraightRoute)]
+        programs = [program for found in f._programs.values() for program in found]
+        of = [route.call if isinstance(route, Route) else route.route.call for route in routes]
+        return sum(call.program in programs for call in of)
 
     A, x, f = matrix(4, 4, "csr"), np.arange(4.0), made(product)
     for _ in range(5):
