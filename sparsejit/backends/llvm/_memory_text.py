@@ -40,6 +40,7 @@ MEMORY_EXTERNAL = (
 """The external functions of this part."""
 
 MEMORY_TEXT = f"""
+; Where it is, how much there is, since when it waits.
 %block = type {{ ptr, i64, i64 }}
 
 @kept_limit = global i64 0
@@ -111,32 +112,29 @@ define internal ptr @out(i64 %slot) nounwind {{
   ret ptr %memory
 }}
 
-; The kept block that fits best, null where each is too small, or larger by more than a fourth.
-define internal ptr @fitting(i64 %size) nounwind {{
+; Take out the block whose word %which is the least of those from %low to below %high; null if none.
+define internal ptr @pick(i64 %which, i64 %low, i64 %high) nounwind {{
 entry:
-  %fourth = lshr i64 %size, 2
-  %most = add i64 %size, %fourth
-  %above = add i64 %most, 1
   call void @lock_kept()
   br label %one
 one:
   %slot = phi i64 [ 0, %entry ], [ %following, %look ]
   %best = phi i64 [ -1, %entry ], [ %better, %look ]
-  %least = phi i64 [ %above, %entry ], [ %lesser, %look ]
+  %least = phi i64 [ %high, %entry ], [ %lesser, %look ]
   %more = icmp slt i64 %slot, {_SLOTS}
   br i1 %more, label %look, label %decide
 look:
   %at = getelementptr [{_SLOTS} x %block], ptr @kept_blocks, i64 0, i64 %slot
-  %size_at = getelementptr %block, ptr %at, i64 0, i32 1
+  %word_at = getelementptr i64, ptr %at, i64 %which
   %memory = load ptr, ptr %at, align 8
-  %room = load i64, ptr %size_at, align 8
+  %word = load i64, ptr %word_at, align 8
   %is_there = icmp ne ptr %memory, null
-  %is_enough = icmp sge i64 %room, %size
-  %is_less = icmp slt i64 %room, %least
+  %is_enough = icmp sge i64 %word, %low
+  %is_less = icmp slt i64 %word, %least
   %fits = and i1 %is_enough, %is_less
   %taken = and i1 %is_there, %fits
   %better = select i1 %taken, i64 %slot, i64 %best
-  %lesser = select i1 %taken, i64 %room, i64 %least
+  %lesser = select i1 %taken, i64 %word, i64 %least
   %following = add i64 %slot, 1
   br label %one
 decide:
@@ -151,39 +149,19 @@ done:
   ret ptr %result
 }}
 
+; The kept block that fits best, null where each is too small, or larger by more than a fourth.
+define internal ptr @fitting(i64 %size) nounwind {{
+  %fourth = lshr i64 %size, 2
+  %most = add i64 %size, %fourth
+  %above = add i64 %most, 1
+  %block = call ptr @pick(i64 1, i64 %size, i64 %above)
+  ret ptr %block
+}}
+
 ; The block that waits longest, null where there is none.
 define internal ptr @oldest() nounwind {{
-entry:
-  call void @lock_kept()
-  br label %one
-one:
-  %slot = phi i64 [ 0, %entry ], [ %following, %look ]
-  %best = phi i64 [ -1, %entry ], [ %better, %look ]
-  %least = phi i64 [ {(1 << 63) - 1}, %entry ], [ %lesser, %look ]
-  %more = icmp slt i64 %slot, {_SLOTS}
-  br i1 %more, label %look, label %decide
-look:
-  %at = getelementptr [{_SLOTS} x %block], ptr @kept_blocks, i64 0, i64 %slot
-  %since_at = getelementptr %block, ptr %at, i64 0, i32 2
-  %memory = load ptr, ptr %at, align 8
-  %since = load i64, ptr %since_at, align 8
-  %is_there = icmp ne ptr %memory, null
-  %is_less = icmp slt i64 %since, %least
-  %taken = and i1 %is_there, %is_less
-  %better = select i1 %taken, i64 %slot, i64 %best
-  %lesser = select i1 %taken, i64 %since, i64 %least
-  %following = add i64 %slot, 1
-  br label %one
-decide:
-  %none = icmp slt i64 %best, 0
-  br i1 %none, label %done, label %found
-found:
-  %had = call ptr @out(i64 %best)
-  br label %done
-done:
-  %result = phi ptr [ null, %decide ], [ %had, %found ]
-  call void @unlock_kept()
-  ret ptr %result
+  %block = call ptr @pick(i64 2, i64 0, i64 {(1 << 63) - 1})
+  ret ptr %block
 }}
 
 ; Put a block into the table; 0 where there is no room.
