@@ -45,7 +45,7 @@ class AddedLater:
 
     noting: tuple[Stmt, ...]
     before: tuple[Stmt, ...]
-    sweep: For
+    sweep: Stmt
     behind: tuple[Stmt, ...]
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from sparsejit.backends.llvm._added_later import added_later
+from sparsejit.backends.llvm._added_later import AddedLater, added_later
 from sparsejit.backends.llvm._term_counts import terms_of
 from sparsejit.backends.llvm._workspace_rows import WorkspaceRows, workspaces_of
 from sparsejit.ir.loop_uses import used
@@ -121,15 +121,12 @@ class _Bitmap:
     def _by_bits(self, noting: tuple[Stmt, ...], sweep: Stmt) -> tuple[Stmt, ...]:
         """Return the way of the bits; coordinates come first where sums can be added behind."""
         later = added_later(noting, sweep, self._rows, self._names)
-        before, behind = (
-            () if later is None else later.before,
-            () if later is None else later.behind,
-        )
-        if later is not None:
-            noting, sweep = later.noting, later.sweep
-        swept = self._swept(sweep)
+        if later is None:
+            later = AddedLater(noting, (), sweep, ())
+        swept = self._swept(later.sweep)
         assert swept is not None, "what is done with a coordinate does not matter"
-        return (*map_body(noting, change_stmt=self._noted), *before, *swept, *behind)
+        noted = map_body(later.noting, change_stmt=self._noted)
+        return (*noted, *later.before, *swept, *later.behind)
 
     def _is_sort(self, stmt: Stmt) -> bool:
         return isinstance(stmt, SortPrefix) and stmt.memref == self._rows.met

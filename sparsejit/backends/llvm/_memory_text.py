@@ -39,6 +39,23 @@ MEMORY_EXTERNAL = (
 )
 """The external functions of this part."""
 
+
+def _taking(name: str, small: str) -> str:
+    """Return a function that takes a large block, or calls ``small`` for another one."""
+    return f"""define ptr @{name}(i64 %size) nounwind {{
+entry:
+  %is_large = icmp uge i64 %size, {LARGE}
+  br i1 %is_large, label %large, label %small
+large:
+  %block = call ptr @take_large(i64 %size)
+  ret ptr %block
+small:
+  %memory = call ptr {small}i64 %size)
+  ret ptr %memory
+}}
+"""
+
+
 MEMORY_TEXT = f"""
 ; Where it is, how much there is, since when it waits.
 %block = type {{ ptr, i64, i64 }}
@@ -240,30 +257,8 @@ return:
   ret ptr %result
 }}
 
-define ptr @take_memory(i64 %size) nounwind {{
-entry:
-  %is_large = icmp uge i64 %size, {LARGE}
-  br i1 %is_large, label %large, label %small
-large:
-  %block = call ptr @take_large(i64 %size)
-  ret ptr %block
-small:
-  %memory = call ptr @malloc(i64 %size)
-  ret ptr %memory
-}}
-
-define ptr @take_lines(i64 %size) nounwind {{
-entry:
-  %is_large = icmp uge i64 %size, {LARGE}
-  br i1 %is_large, label %large, label %small
-large:
-  %block = call ptr @take_large(i64 %size)
-  ret ptr %block
-small:
-  %memory = call ptr @aligned_alloc(i64 {_LINE}, i64 %size)
-  ret ptr %memory
-}}
-
+{_taking("take_memory", "@malloc(")}
+{_taking("take_lines", f"@aligned_alloc(i64 {_LINE}, ")}
 define void @give_memory(ptr %memory) nounwind {{
 entry:
   %is_null = icmp eq ptr %memory, null
