@@ -220,15 +220,14 @@ def _loaded_pool() -> Pool:
     emitted = Emitted(text, POOL_EXTERNAL, Effort.LEAST)
     known = frozenset(POOL_EXTERNAL)
     content, _ = _object(lambda _: emitted, ("pool", text), known, cache=True)
-    names = POOL_NAMES
     owner: Any = load_object(content, {})
-    if owner is not None and set(names) <= set(owner.symbols):
-        addresses = {name: owner.symbols[name] for name in names}
+    if owner is not None and set(POOL_NAMES) <= set(owner.symbols):
+        addresses = {name: owner.symbols[name] for name in POOL_NAMES}
     else:
         from sparsejit.backends.llvm._compiler import engine_of
 
         _, owner = engine_of(content, "run", {})
-        addresses = {name: owner[-1].get_global_value_address(name) for name in names}
+        addresses = {name: owner[-1].get_global_value_address(name) for name in POOL_NAMES}
     # Workers sleep in this code until the process ends, also while modules are torn down.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
     return Pool(addresses, (owner,))

@@ -68,7 +68,7 @@ class Functions:
         self.module = module
 
     def malloc(self, *, is_aligned: bool = False) -> Callee:
-        """Return ``malloc(size)``, which hands out large blocks that were kept (see ``_memory``).
+        """Return ``malloc(size)``, which hands out large blocks kept before (see ``_memory_text``).
 
         ``is_aligned``: memory begins with a line of the cache, so that rows lie in few lines.
         """
