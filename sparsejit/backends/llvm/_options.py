@@ -22,12 +22,14 @@ class Host:
     ``vector_bits`` is the size of the vector registers; ``gathers`` says whether vectors of
     elements from any place are loaded faster by one instruction than one after the other.
     ``locality`` is the cache into which rows are prefetched, as LLVM numbers them: 3 is the
-    nearest one, 2 the second.
+    nearest one, 2 the second. ``row_bytes`` is how much of a row is prefetched; what lies behind
+    is left to the hardware.
     """
 
     vector_bits: int = 256
     gathers: bool = False
     locality: int = 3
+    row_bytes: int = 512
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def write_loop(
     prefetch_streams(e, stmt, streams, bounds[0], is_inside=False)
 
     def prefetch(ahead: tuple[Gather, ...], at: Value) -> None:
-        write_prefetches(e, ahead, at, strip, options.host.locality)
+        write_prefetches(e, ahead, at, strip, options.host)
 
     def write(ahead: tuple[Gather, ...], properties: tuple[str, ...]) -> None:
         def body(at: Value) -> None:

@@ -16,7 +16,7 @@ from itertools import chain
 from sparsejit._dataclasses import dataclass
 from sparsejit.backends.llvm._arrays import element_size
 from sparsejit.backends.llvm._expressions import Expressions
-from sparsejit.backends.llvm._options import Caches
+from sparsejit.backends.llvm._options import Caches, Host
 from sparsejit.backends.llvm._streams import prefetch_line
 from sparsejit.backends.llvm._text import Value, integer
 from sparsejit.backends.llvm._vector_forms import is_step
@@ -33,8 +33,8 @@ _AHEAD = 16
 _SEGMENTS_AHEAD, _SEGMENT_LINES = 8, 3
 """How many entries later, and how much, where rows are stored entries."""
 _LINE = 64
-_LEAST, _MOST = 256, 512
-"""How many bytes of a row: shorter ones are left to the hardware, and what lies behind."""
+_LEAST = 256
+"""How many bytes a row has: shorter ones are left to the hardware."""
 _AT = Var("%ahead", INDEX)
 
 
@@ -166,17 +166,17 @@ def write_prefetches(
     gathers: tuple[Gather, ...],
     at: Value,
     strip: AheadOfStrip | None,
-    locality: int,
+    host: Host,
 ) -> None:
-    """Write the prefetches of the iteration ``at``; of rows into the cache of this locality."""
+    """Write the prefetches of the iteration ``at``, of rows as the processor wants them."""
     before = dict(e.values)
     for gather in gathers:
         if gather.segments is not None:
             _write_segment(e, gather, gather.segments, at)
         elif strip is not None:
-            _write_strip(e, gather, at, strip, locality)
+            _write_strip(e, gather, at, strip, host)
         else:
-            _write_row(e, gather, at, locality)
+            _write_row(e, gather, at, host)
     e.values.clear()
     e.values.update(before)
 
@@ -191,7 +191,7 @@ def _look_ahead(e: Expressions, gather: Gather, ahead: Value) -> None:
 
 
 def _write_strip(
-    e: Expressions, gather: Gather, at: Value, strip: AheadOfStrip, locality: int
+    e: Expressions, gather: Gather, at: Value, strip: AheadOfStrip, host: Host
 ) -> None:
     """Prefetch a strip of a later entry.
 
@@ -207,12 +207,12 @@ def _write_strip(
     _look_ahead(e, gather, b.select(is_beyond, b.op("sub", ahead, back), ahead))
     e.values[row.var.name] = b.select(is_beyond, start, strip.base)
     place = e.place(e.arrays[gather.load.memref.name], gather.load.indices)
-    size = min(strip.width * element_size(gather.load.memref), _MOST)
+    size = min(strip.width * element_size(gather.load.memref), host.row_bytes)
     for distance in (*range(0, size, _LINE), size - 1):
-        prefetch_line(e, place, integer(distance), locality)
+        prefetch_line(e, place, integer(distance), host.locality)
 
 
-def _write_row(e: Expressions, gather: Gather, at: Value, locality: int) -> None:
+def _write_row(e: Expressions, gather: Gather, at: Value, host: Host) -> None:
     """Prefetch the first lines of a later entry's row; of a short row the last one again.
 
     Rows of NumPy's arrays begin in the middle of a line: one more has their end.
@@ -225,11 +225,11 @@ def _write_row(e: Expressions, gather: Gather, at: Value, locality: int) -> None
     least = e.functions.intrinsic("llvm.umin.i64", "i64", "i64", "i64")
     size = b.mul(b.op("sub", e.value(gather.row.upper), start), element_size(gather.load.memref))
     last = b.add(size, -1)
-    for distance in (*range(0, _MOST, _LINE), _MOST - 1):
+    for distance in (*range(0, host.row_bytes, _LINE), host.row_bytes - 1):
         by = integer(distance)
         if distance >= _LEAST:
             by = b.call(least, [by, last])
-        prefetch_line(e, place, by, locality)
+        prefetch_line(e, place, by, host.locality)
 
 
 def _write_segment(e: Expressions, gather: Gather, segments: Memref, at: Value) -> None:
