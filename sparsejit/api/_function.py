@@ -138,7 +138,8 @@ class CompiledFunction:
                 found = self._routes.answer_to(described, objects)
             if found is not MISSED:
                 return found
-        result, route = self._run(call, receiver, self._tally)
+        wants_route = self._routes.comes_again(described)
+        result, route = self._run(call, receiver, self._tally, wants_route=wants_route)
         if route is not None:
             self._routes.add(self._routes.key(tokens, objects), route)
             if not kwargs:
@@ -195,8 +196,10 @@ class CompiledFunction:
         receiver: object,
         tally: Tally,
         private: Mapping[int, Prepared] | None = None,
+        *,
+        wants_route: bool = True,
     ) -> tuple[Any, Route | None]:
-        """Return the result of a call, and the route for calls like it."""
+        """Return the result of a call, and the route for calls like it, where that is wanted."""
         target, program, numbers, is_known = self._placed(call, receiver, is_run=True)
         operands, objects, names = with_constants(call, program, self.options.check)
         for limit in program.ranges:
@@ -219,7 +222,7 @@ class CompiledFunction:
         tally.last = tally.whole.last = last, seconds
         if was_hit:
             tally.one_more()
-        if not was_hit:  # most functions that compile are called again, but not all
+        if not was_hit or not wants_route:  # most functions that compile are called again, not all
             return result, None
         if target.name == "cuda" or target.is_open:  # plans and estimates look at each call
             return result, None

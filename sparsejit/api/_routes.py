@@ -141,6 +141,7 @@ class Routes:
 
     __slots__ = (
         "_arity",
+        "_asked",
         "_by_key",
         "_era",
         "_fixed",
@@ -166,6 +167,7 @@ class Routes:
         self._era: _Era | None = None
         self._straight: StraightRoute | None = None
         self._by_key: dict[Hashable, Route] = {}
+        self._asked: set[Hashable] = set()
 
     # ------------------------------------------------------------ operands alone
 
@@ -250,6 +252,19 @@ class Routes:
         """Return what a call is looked up by, None where it has no route."""
         signs = tuple([sign(value, self._needs_check) for value in objects])
         return None if None in signs else (_environment(), tokens, signs)
+
+    def comes_again(self, key: Hashable | None) -> bool:
+        """Whether a call with this key came before, and so a route is worth its making.
+
+        Making one takes longer than a small kernel, and objects of another size each time, as
+        batches are, never take it.
+        """
+        if key is None or key in self._asked:
+            return key is not None
+        if len(self._asked) >= _LARGEST:
+            self._asked.clear()
+        self._asked.add(key)
+        return False
 
     def answer_to(self, key: Hashable | None, objects: Sequence[Any]) -> Any:
         """Return the result of a call with this key, or ``MISSED``."""

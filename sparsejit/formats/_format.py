@@ -91,6 +91,11 @@ class Format:
         return made
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
+        # Checks name the format in what they may have to say, whether or not they say it.
         names = tuple(f"d{d}" for d in range(self.ndim))
         levels = ", ".join(f"{expr_text(lvl.expr, names)} : {lvl.type}" for lvl in self.levels)
         return f"({', '.join(names)}) -> ({levels})"

@@ -181,12 +181,20 @@ class _OwnedNodes:
         return np.repeat(np.arange(len(self.counts)), self.counts)
 
     @property
+    def total(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def starts(self) -> Array:
+        """The nodes but the first that have another parent than the one before them."""
+        ends = np.cumsum(self.counts)
+        return ends[(ends > 0) & (ends < self.total)]
+
+    @property
     def siblings(self) -> Array:
         """Whether each node but the first has the parent of the one before it."""
-        ends = np.cumsum(self.counts)
-        total = int(ends[-1]) if len(ends) else 0
-        same = np.ones(max(total - 1, 0), np.bool_)
-        same[ends[(ends > 0) & (ends < total)] - 1] = False
+        same = np.ones(max(self.total - 1, 0), np.bool_)
+        same[self.starts - 1] = False
         return same
 
     def of(self, column: Array) -> Array:
@@ -243,6 +251,8 @@ def _check_bounds(check: LevelCheck, column: _Column, nodes: _OwnedNodes) -> Non
     if check.kind is LevelKind.PADDED:
         low = -1
     found = nodes.of(column.values)
+    if not found.size or low <= int(found.min()) <= int(found.max()) <= high:
+        return
     # Python integers as bounds: NumPy compares them exactly, whatever the array's type.
     if (bad := _first((found < low) | (found > high))) is not None:
         where = f"level {column.level} of ({fmt})"
@@ -261,6 +271,8 @@ def _check_order(check: LevelCheck, columns: Sequence[_Column], nodes: _OwnedNod
             repeated = _repeated([nodes.parents, *wide])
             _refuse_repeated(check, columns, found, nodes, repeated)
         return
+    if is_unique and len(found) == 1 and _rises(found[0], nodes):
+        return
     equal = nodes.siblings
     for column, values in zip(columns, found, strict=True):
         before, after = values[:-1], values[1:]
@@ -275,6 +287,13 @@ def _check_order(check: LevelCheck, columns: Sequence[_Column], nodes: _OwnedNod
     if is_unique:
         bad = _first(equal)
         _refuse_repeated(check, columns, found, nodes, None if bad is None else bad + 1)
+
+
+def _rises(values: Array, nodes: _OwnedNodes) -> bool:
+    """Whether the coordinates rise within each parent: less to look at than where they do not."""
+    rising = values[1:] > values[:-1]
+    rising[nodes.starts - 1] = True
+    return bool(rising.all())
 
 
 def _repeated(columns: Sequence[Array]) -> int | None:

@@ -22,9 +22,9 @@ class Counted:
         self.long = 0
         run = made._run
 
-        def counted(*args: Any) -> Any:
+        def counted(*args: Any, **options: Any) -> Any:
             self.long += 1
-            return run(*args)
+            return run(*args, **options)
 
         made.__dict__["_run"] = counted
 

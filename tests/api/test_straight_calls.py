@@ -17,6 +17,7 @@ import pytest
 import scipy.sparse as sp
 
 import sparsejit as sj
+from sparsejit.api import _function
 from sparsejit.api._function import CompiledFunction
 from sparsejit.api._route import MISSED, Route
 from sparsejit.api._straight import StraightRoute
@@ -172,7 +173,7 @@ def test_new_objects_like_others_take_their_route(monkeypatch: pytest.MonkeyPatc
     for _ in range(3):
         g(first * 2, x=x)
 
-    def unexpected(*_: Any) -> Any:
+    def unexpected(*_: Any, **__: Any) -> Any:
         raise AssertionError("a route is there")
 
     for function in (f, g):
@@ -187,6 +188,26 @@ def test_new_objects_like_others_take_their_route(monkeypatch: pytest.MonkeyPatc
     bad.indices[0] = 7
     with pytest.raises(ValueError, match="7"):
         f(bad, x)
+
+
+def test_objects_of_another_size_each_time_make_no_routes(monkeypatch: pytest.MonkeyPatch) -> None:
+    count, make = [0], _function.make_route
+
+    def counted(*args: Any) -> Any:
+        count[0] += 1
+        return make(*args)
+
+    monkeypatch.setattr(_function, "make_route", counted)
+    f, x = made(product), np.arange(40.0)
+    batches = [sp.random_array((20 + k, 40), density=0.1 + k / 100, rng=k) for k in range(30)]
+    for batch in map(sp.csr_array, batches):
+        np.testing.assert_allclose(f(batch, x), batch.toarray() @ x)
+    assert count == [0]
+    assert f.cache_info().compiles == 1
+    for _ in range(2):  # the second time, one is worth its making
+        np.testing.assert_allclose(f(batch, x), batch.toarray() @ x)
+    assert count == [1]
+    assert is_straight(f, batch, x)
 
 
 def test_functions_whose_parts_are_replaced() -> None:

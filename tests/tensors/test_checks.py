@@ -359,3 +359,28 @@ def test_random_damage_is_refused_or_harmless(data: st.DataObject) -> None:
     for at, value in read_storage(damaged):
         read[at] += value
     np.testing.assert_array_equal(damaged.to_numpy(), read)
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(st.lists(st.integers(-1, 5), max_size=4), min_size=1, max_size=5),
+    st.sampled_from(["int32", "uint32", "int64"]),
+)
+def test_rows_are_sound_where_each_rises_inside_the_shape(rows: list[list[int]], kind: str) -> None:
+    if kind == "uint32":
+        rows = [[max(column, 0) for column in row] for row in rows]
+    positions = np.cumsum([0, *map(len, rows)]).astype(kind)
+    coordinates = np.array([column for row in rows for column in row], kind)
+    rises = all(row == sorted(set(row)) for row in rows)
+    is_inside = all(0 <= column < 5 for row in rows for column in row)
+    arguments = (
+        CSR,
+        (len(rows), 5),
+        (None, positions),
+        (None, coordinates),
+        np.ones(positions[-1]),
+    )
+    if rises and is_inside:
+        assert SparseTensor(*arguments).nse == positions[-1]
+    else:
+        assert ("outside 0 .. 4" in refusal(*arguments)) == (not is_inside)
