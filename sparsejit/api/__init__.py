@@ -2,7 +2,7 @@
 
 Reading order: ``_decorator`` and ``_options``; ``_function`` (a call from top to bottom); then what
 a call needs in order: ``_signature``, ``_flatten``, ``_captures``, ``_cache_key``, ``_call``,
-``_program``, ``_run``; and what looks at it: ``_lowered``.
+``_program``, ``_programs``, ``_run``; and what looks at it: ``_lowered``.
 """
 
 from sparsejit.api._decorator import sparse_jit as sparse_jit

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -30,7 +30,6 @@ __all__ = [
     "Call",
     "Prepared",
     "described",
-    "fitting",
     "prepare_call",
     "trace_call",
     "with_constants",
@@ -125,16 +124,6 @@ def trace_call(
     _refuse_lost_captures(traced)
     check_output_positions(options, name, traced.result)
     return make_program(traced, pipeline, start, call.operands)
-
-
-def fitting(programs: Iterable[Program], call: Call) -> tuple[Program, list[int]] | None:
-    """Return the program whose extents fit, with the values of its symbols."""
-    shapes = [operand.shape for operand in call.operands]
-    for program in programs:
-        numbers = program.extents.numbers([*shapes, *program.constant_shapes])
-        if numbers is not None:
-            return program, numbers
-    return None
 
 
 def with_constants(

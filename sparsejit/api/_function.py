@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import sys
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ from sparsejit.api._bound_method import BoundMethod
 from sparsejit.api._call import (
     Call,
     Prepared,
-    fitting,
     prepare_call,
     trace_call,
     with_constants,
@@ -31,6 +30,7 @@ from sparsejit.api._options import JitOptions
 from sparsejit.api._pipeline import pipeline_of
 from sparsejit.api._plan import Plan, copied
 from sparsejit.api._program import Compiled, Program, Variant
+from sparsejit.api._programs import Programs, fitting
 from sparsejit.api._route import MISSED, LastCall, Route, make_route
 from sparsejit.api._routes import Failure, Routes, Tally
 from sparsejit.api._run import run_compiled
@@ -92,7 +92,7 @@ class CompiledFunction:
         self._pipeline = pipeline_of(options)
         self._device_pipeline = pipeline_of(options, for_device=True)
         self._is_method = False
-        self._programs: dict[Hashable, list[Program]] = {}
+        self._programs = Programs()
         self._lock = OpenLock()
         self._traces = self._compiles = 0
         self._tally = Tally()
@@ -261,11 +261,11 @@ class CompiledFunction:
     ) -> tuple[Program, list[int], bool]:
         """Return the program for a call, the values of its symbols, and whether it was known."""
         key = (target.name, target.engine, call.key)
-        found = fitting(self._programs.get(key, ()), call)
+        found = self._programs.find(key, call)
         if found is not None:
             return *found, True
         with self._lock:
-            found = fitting(self._programs.get(key, ()), call)
+            found = self._programs.find(key, call)
             if found is not None:
                 return *found, True
             on_device = target.name == "cuda"
@@ -278,8 +278,7 @@ class CompiledFunction:
                 raise VerificationError(
                     "a trace fits its own call", f"{self.__name__} does not fit its operands"
                 )
-            # A new list: other threads may be reading the old one.
-            self._programs[key] = [*self._programs.get(key, ()), program]
+            self._programs.add(key, program)
             self._traces += 1
             logger.debug("traced %s in %.1f ms", self.__name__, program.seconds * 1e3)
             return *found, False

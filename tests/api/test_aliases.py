@@ -249,8 +249,8 @@ def test_an_error_while_running_changes_nothing(
     f = sparse_jit(lambda y: y.__iadd__(1), target=target)
     y = np.zeros(3)
     f(y)
-    (programs,) = f._programs.values()
-    (compiled,) = programs[0].compiled.values()
+    (program,) = f._programs
+    (compiled,) = program.compiled.values()
 
     class Failing:
         def __call__(self, arguments: Any) -> Any:
@@ -258,7 +258,7 @@ def test_an_error_while_running_changes_nothing(
             raise MemoryError
 
     failing = type(compiled)(compiled.results, compiled.lowered, Failing(), 0.0)
-    monkeypatch.setitem(programs[0].compiled, next(iter(programs[0].compiled)), failing)
+    monkeypatch.setitem(program.compiled, next(iter(program.compiled)), failing)
     monkeypatch.setattr(f, "_routes", f.routes(f.plan_tally()))  # which remember the kernel
     with pytest.raises(MemoryError):
         f(y)
