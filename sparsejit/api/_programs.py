@@ -7,7 +7,7 @@ and again (numbers that it reads from outside, objects that it is a method of) k
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable
 
 from sparsejit._dataclasses import dataclass
 from sparsejit.api._call import Call
@@ -39,9 +39,6 @@ class Programs:
     def __init__(self) -> None:
         self._by_key: dict[Hashable, _Entry] = {}
         self._order: deque[tuple[_Entry, Program]] = deque()
-
-    def __iter__(self) -> Iterator[Program]:
-        return iter([program for _, program in self._order])
 
     def find(self, key: Hashable, call: Call) -> tuple[Program, list[int]] | None:
         """Return the program for a call with this key, and the values of its symbols."""

@@ -249,7 +249,7 @@ def test_an_error_while_running_changes_nothing(
     f = sparse_jit(lambda y: y.__iadd__(1), target=target)
     y = np.zeros(3)
     f(y)
-    (program,) = f._programs
+    ((_, program),) = f._programs._order
     (compiled,) = program.compiled.values()
 
     class Failing:

@@ -38,7 +38,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def kept(function: Any) -> int:
     assert isinstance(function, CompiledFunction)
-    return len(list(function._programs))
+    return len(function._programs._order)
 
 
 def test_methods_of_many_objects() -> None:

@@ -368,7 +368,7 @@ def test_new_objects_leave_nothing_behind() -> None:
     def number() -> int:
         gc.collect()
         routes = [held for held in gc.get_objects() if isinstance(held, Route | StraightRoute)]
-        programs = list(f._programs)
+        programs = [program for _, program in f._programs._order]
         of = [route.call if isinstance(route, Route) else route.route.call for route in routes]
         return sum(call.program in programs for call in of)
 
