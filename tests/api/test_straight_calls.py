@@ -19,7 +19,7 @@ import scipy.sparse as sp
 import sparsejit as sj
 from sparsejit.api import _function
 from sparsejit.api._function import CompiledFunction
-from sparsejit.api._route import MISSED, Route
+from sparsejit.api._route import MISSED, Route, make_route
 from sparsejit.api._straight import StraightRoute
 from sparsejit.backends.llvm._guarded_call import is_supported, takes_operands
 from sparsejit.tensors import LOOKS
@@ -191,11 +191,11 @@ def test_new_objects_like_others_take_their_route(monkeypatch: pytest.MonkeyPatc
 
 
 def test_objects_of_another_size_each_time_make_no_routes(monkeypatch: pytest.MonkeyPatch) -> None:
-    count, make = [0], _function.make_route
+    count = [0]
 
     def counted(*args: Any) -> Any:
         count[0] += 1
-        return make(*args)
+        return make_route(*args)
 
     monkeypatch.setattr(_function, "make_route", counted)
     f, x = made(product), np.arange(40.0)
