@@ -9,7 +9,7 @@ written alike compare equal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import assert_never
 
 from sparsejit._dataclasses import dataclass
@@ -25,6 +25,7 @@ __all__ = [
     "Mul",
     "add",
     "as_linear",
+    "dims_determined_by",
     "dims_of",
     "evaluate",
     "expr_text",
@@ -250,6 +251,26 @@ def as_linear(expr: AffineExpr) -> tuple[dict[int, int], int] | None:
             return None
         case _:
             assert_never(expr)
+
+
+def dims_determined_by(exprs: Iterable[AffineExpr]) -> frozenset[int]:
+    """Return the dimensions whose values follow from the values of all ``exprs``.
+
+    Each linear expression determines the last of its dimensions that is unknown, and a quotient
+    with its remainder is the whole.
+
+    >>> sorted(dims_determined_by([Dim(2), Add(Dim(2), Mul(Constant(-1), Dim(0)))]))
+    [0, 2]
+    >>> sorted(dims_determined_by([Add(Dim(0), Dim(1))]))
+    []
+    """
+    known = set(exprs)
+    wholes = {e.lhs for e in known if isinstance(e, FloorDiv) and Mod(e.lhs, e.divisor) in known}
+    linear = [part[0].keys() for part in map(as_linear, known | wholes) if part is not None]
+    found: set[int] = set()
+    while solved := {next(iter(dims - found)) for dims in linear if len(dims - found) == 1}:
+        found |= solved
+    return frozenset(found)
 
 
 def expr_text(expr: AffineExpr, names: Sequence[str] | None = None) -> str:

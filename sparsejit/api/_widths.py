@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from sparsejit.affine import dims_of, evaluate
+from sparsejit.affine import dims_determined_by, evaluate
 from sparsejit.formats import Format
 from sparsejit.ir.contraction import Tree, chains_of, leaves_of
 from sparsejit.ir.contraction_order import ContractionOrder
@@ -139,8 +139,8 @@ def _generic_entries(
         return whole  # something is stored where no operand stores anything
     bounds: dict[int, int] = {}
     for k in sparse:
-        indexed = {loop for result in op.indexing_maps[k].results for loop in dims_of(result)}
-        free = [evaluate(e, symbols) for loop, e in enumerate(op.extents) if loop not in indexed]
+        told = dims_determined_by(op.indexing_maps[k].results)
+        free = [evaluate(e, symbols) for loop, e in enumerate(op.extents) if loop not in told]
         bounds[k] = counts[operands[k].name] * prod(free)
     out = len(op.inputs)
     reduction = reduction_form(op.body, out, dtypes)

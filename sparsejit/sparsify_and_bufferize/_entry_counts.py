@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import combinations
 
 from sparsejit._dataclasses import dataclass
-from sparsejit.affine import Dim, dims_of
+from sparsejit.affine import Dim, dims_determined_by
 from sparsejit.formats import LevelKind
 from sparsejit.ir import loops
 from sparsejit.ir.simplify import simplify_absence
@@ -33,17 +33,15 @@ class Bound:
 def count_bound(kernel: Kernel) -> Bound | None:
     """Return a bound by the slots of one sparse input, None where there is none.
 
-    The input must be needed for every entry, and indexed by all loops: then it has a slot of its
-    own for each entry of the result.
+    The input must be needed for every entry, and its indices must tell all loops: then it has a
+    slot of its own for each entry of the result.
     """
-    every = set(range(len(kernel.space.loops)))
+    every = set(range(len(kernel.op.extents)))
     start = kernel.start()
     sparse = frozenset(kernel.twins)
     for number in sorted(sparse):
-        buffer, access = kernel.inputs[number], kernel.space.inputs[number]
-        if not isinstance(buffer, SparseBuffer):
-            continue
-        if {loop for index in access.indices for loop in dims_of(index)} != every:
+        buffer, indices = kernel.inputs[number], kernel.op.indexing_maps[number].results
+        if not isinstance(buffer, SparseBuffer) or dims_determined_by(indices) != every:
             continue
         if kernel.outcome(start.without(frozenset({number}))) is None:
             # Blocks may be padded, and other operands may decide what is stored.

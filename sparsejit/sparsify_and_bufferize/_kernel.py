@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from sparsejit.affine import AffineExpr, Constant, Dim, dims_of
+from sparsejit.affine import AffineExpr, Constant, Dim, dims_determined_by, dims_of
 from sparsejit.ir import loops
 from sparsejit.ir.loop_writing import Names
 from sparsejit.ir.ops import BinaryOp
@@ -246,8 +246,10 @@ class Kernel:
         """
         match self.op.body:
             case Select(Stored(index), _, Arg(out)) if out == self.out:
-                used = {dim for expr in self.space.inputs[index].indices for dim in dims_of(expr)}
-                written = {dim for expr in self.space.output.indices for dim in dims_of(expr)}
+                # Over the loops of the operation: those along a diagonal mix two of them.
+                maps = self.op.indexing_maps
+                used = {loop for expr in maps[index].results for loop in dims_of(expr)}
+                written = dims_determined_by(maps[-1].results)
                 sparse_result = self.space.output.may_be_absent
                 return index if used <= written and sparse_result else None
             case _:

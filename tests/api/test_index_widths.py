@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 import sparsejit as sj
 from sparsejit import sparse_jit
+from sparsejit.affine import Add, Dim
 from sparsejit.api._widths import index_widths, leaves_width_open, orders_widths
 from sparsejit.ir.build import TensorBuilder
 from sparsejit.ir.contraction import chains_of
@@ -42,6 +43,16 @@ def matmul(out: sj.Format = sj.CSR) -> TensorFunc:
     return builder.finish(builder.generic([(a, (0, 1)), (b, (1, 2))], destination, body))
 
 
+def spread() -> TensorFunc:
+    """Each entry of a vector on a whole diagonal: ``C[i, j] = x[i + j] * D[i, j]``."""
+    builder = TensorBuilder("f")
+    x = builder.param("x", ("p",), F64, sj.SparseVector)
+    d = builder.param("D", ("m", "n"), F64, sj.Dense(2))
+    destination = (builder.empty(builder.tensor_type(("m", "n"), F64, sj.CSR)), (0, 1))
+    inputs = [(x, (Add(Dim(0), Dim(1)),)), (d, (0, 1))]
+    return builder.finish(builder.generic(inputs, destination, MUL))
+
+
 CSR = sj.CSR
 WHERE = Select(Stored(0), Arg(1), Const(0.0, F64))
 
@@ -71,6 +82,9 @@ WHERE = Select(Stored(0), Arg(1), Const(0.0, F64))
         (matmul(), (10**6, 10**6, 10**6), (1000, 1000), NARROW),
         (matmul(), (10**6, 10**6, 10**6), (10**9, 1000), NARROW),
         (matmul(), (10**6, 10**6, 10**6), (2200, 2200), MANY),
+        # (p, m, n): an entry is met once for each row or column
+        (spread(), (6 * 10**4, 3 * 10**4, 3 * 10**4), (2200, 9 * 10**8), NARROW),
+        (spread(), (2 * 10**6, 10**6, 10**6), (2200, 10**12), MANY),
     ],
 )
 def test_the_bound(

@@ -246,6 +246,25 @@ def test_what_is_searched_in_every_round_is_in_a_table() -> None:
     assert "_table" not in inner
 
 
+@pytest.mark.parametrize("step", [1, 2, -3])
+def test_a_table_of_a_loop_that_stays_on_one_thread(step: int) -> None:
+    # Sums into a strided array are not taken apart; what each thread would have had was missing.
+    def update(y: Any, C: Any) -> None:
+        i, j, k = sj.indices("i j k")
+        y[i] = C[j + 1, i, k + 1] * C[k, j, i] * C[k, j, i]
+
+    rng = np.random.default_rng(4)
+    C = (rng.random((5, 5, 5)) < 0.6) * rng.integers(1, 5, (5, 5, 5))
+    wanted = np.einsum("jik,kji->i", C[1:, :, 1:], C[:4, :4] ** 2)
+    y = np.full(15, 7, np.int64)
+    fmt = sj.Format("(i, j, k) -> (k : compressed, i : dense, j : compressed)")
+    f = sj.sparse_jit(update, target="cpu")
+    for _ in range(2):
+        f(y[: 5 * step : step] if step > 0 else y[::step], sj.asarray(C, format=fmt))
+    np.testing.assert_array_equal(y[: 5 * step : step] if step > 0 else y[::step], wanted)
+    assert (y == 7).sum() >= 10
+
+
 def test_explain_says_so() -> None:
     A = sp.random_array((30, 30), density=0.2, format="csr", rng=np.random.default_rng(1))
     product = sj.sparse_jit(lambda A, B: A @ B, target="cpu")

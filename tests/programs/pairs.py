@@ -59,6 +59,8 @@ class Pair(np.ndarray[Any, np.dtype[Any]]):
         if stored is not None and not _same(base[~stored], before[~stored]):
             base[...] = before
             raise ValueError("what is not stored cannot change")
+        if stored is not None:
+            base[~stored] = before[~stored]  # not even a zero its sign
         return out
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -89,6 +91,7 @@ class Pair(np.ndarray[Any, np.dtype[Any]]):
         if self.stored is None or not _same(base[~self.stored], before[~self.stored]):
             base[...] = before
             raise ValueError("what is not stored cannot change")
+        base[~self.stored] = before[~self.stored]
 
     @property
     def T(self) -> Self:

@@ -237,15 +237,22 @@ def _grid(expr: IndexExpr, extents: Indices, names: Mapping[str, Any]) -> Any:
         case Load(name, at):
             grids = {index: _along(index, extents) for place in at for index in place.indices}
             key = tuple(np.reshape(_at_grid(place, grids), _shape(place, extents)) for place in at)
-            found = names[name][key]
+            whole = names[name]
+            found = whole[key]
             if isinstance(found, Pair):
-                found.sure = names[name].sure
+                # Of a part of a padded operand, zeros between the entries may be dropped.
+                is_part = any(map(_leaves_out, key, whole.shape))
+                found.sure = whole.sure and not (whole.pads and is_part)
             return found
         case Over(template, args, index, reduction):
             values = {f"_{n}": _grid(arg, extents, names) for n, arg in enumerate(args)}
             check_dtypes(template, [np.asarray(value).dtype for value in values.values()])
             made = eval(template.format(*values), SCOPE, values)
             return _reduced(made, index, reduction) if index else made
+
+
+def _leaves_out(places: Any, extent: int) -> bool:
+    return len(np.unique(places)) < extent
 
 
 def _along(index: str, extents: Indices) -> Any:

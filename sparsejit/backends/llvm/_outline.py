@@ -32,7 +32,7 @@ from sparsejit.backends.llvm._text import COLD, Builder, Callee, Value, integer
 from sparsejit.backends.llvm._types import in_register
 from sparsejit.backends.llvm._work import Work, place_of, work_of
 from sparsejit.ir.loop_walk import free_memrefs, free_vars
-from sparsejit.ir.loops import Alloc, Dealloc, For, Memref, Var
+from sparsejit.ir.loops import Alloc, Dealloc, For, Memref, Stmt, Var
 from sparsejit.ir.ops import BinaryOp
 from sparsejit.ir.types import DType
 
@@ -79,7 +79,7 @@ class _Outline:
 
     def write(self) -> None:
         if any(array.layout is not Layout.CONTIGUOUS for array, _ in self._reduced):
-            self._parent.plain_for(self._stmt)
+            self._parent.on_one_thread((*self._setup, self._stmt, *self._undoing()))
             return
         b = self._b
         lower, upper = self._e.value(self._stmt.lower), self._e.value(self._stmt.upper)
@@ -138,11 +138,14 @@ class _Outline:
         for number, slot in enumerate(slots):
             kind = in_register(self._sums[number][0].dtype)
             b.store(b.load(slot, kind, 8), b.offset(sums, number * SLOT), 8)
-        made = [stmt.memref for stmt in self._setup if isinstance(stmt, Alloc)]
-        child.block(tuple(Dealloc(memref) for memref in made))
+        child.block(self._undoing())
         child.finish()
         b.finish()
         return function.callee, child.may_fail
+
+    def _undoing(self) -> tuple[Stmt, ...]:
+        """What frees the memory that only the loop uses."""
+        return tuple(Dealloc(stmt.memref) for stmt in self._setup if isinstance(stmt, Alloc))
 
     def _notes(self) -> list[str]:
         """Say of pointers that they share nothing, where no two arrays show one memory."""

@@ -118,6 +118,13 @@ class Statements:
         for stmt in body:
             self._statement(stmt)
 
+    def on_one_thread(self, body: Sequence[Stmt]) -> None:
+        """Write a loop that was to run on several threads, and around it what only it uses."""
+        chosen, skipped = self._parallel, self._skipped
+        self._parallel, self._skipped = ParallelLoops(), frozenset()
+        self.block(body)
+        self._parallel, self._skipped = chosen, skipped
+
     def fail(self, status: Value, when: Value) -> None:
         """Free all memory and return ``status`` where ``when`` holds."""
         b = self._b
