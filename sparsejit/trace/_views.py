@@ -64,8 +64,17 @@ class View:
         return replace(self, axes=(*self.axes[:axis], (), *self.axes[axis:]))
 
     def without(self, axes: Sequence[int]) -> View:
-        """Return the view without these dimensions, which have size 1."""
-        return replace(self, axes=tuple(a for r, a in enumerate(self.axes) if r not in axes))
+        """Return the view without these dimensions, which have size 1.
+
+        From now on it is 1 itself: a computed size is so only by assumption.
+        """
+        gone = {dim for r in axes for dim in self.axes[r]}
+        picked = tuple(
+            Picked(part.offset, Constant(1)) if d in gone else part
+            for d, part in enumerate(self.picked)
+        )
+        kept = tuple(dims for r, dims in enumerate(self.axes) if r not in axes)
+        return replace(self, picked=picked, axes=kept)
 
     def sliced(self, axis: int, part: Picked) -> View:
         """Return the view with its dimension ``axis`` (not a new one) sliced further."""

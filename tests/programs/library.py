@@ -185,7 +185,7 @@ def plain_einsum(subscripts: str, *operands: Any, semiring: str = "") -> Any:
             grid = grid.astype(work)
             value = grid if is_first else times(value, grid)
         is_first = False
-        if semiring and mask is None:
+        if semiring and (mask is None or (isinstance(operand, Pair) and not operand.sure)):
             raise ValueError("the pattern is not known")
         stored = stored & _spread(
             np.ones(np.shape(operand), bool) if mask is None else mask, term, letters

@@ -256,3 +256,28 @@ def test_a_reshaped_argument_that_another_one_overlaps() -> None:
     with pytest.raises(sj.errors.UnsupportedError, match="overlap in memory"):
         _jit(function)(y.T, y)
     assert y.sum() == 36
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 2), (2, 1, 2), (1, 2, 2), (1, 1, 1), (2, 3, 4)])
+def test_extents_that_are_1_after_a_step(shape: tuple[int, ...]) -> None:
+    # (n + 1) // 2 is 1 for n = 2 only: a reshape left out a dimension whose size was that.
+    def function(z: Any) -> Any:
+        part = z[0, ::-1, ::2]
+        return np.reshape(part, (part.shape[1], part.shape[0])), part.reshape(-1)
+
+    f = _jit(function)
+    for wider in (0, 2, 1):
+        z = np.arange(100)[: np.prod(shape) + wider * shape[0] * shape[1]].reshape(*shape[:2], -1)
+        for got, wanted in zip(f(z), function(z), strict=True):
+            np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4])
+def test_assigning_where_a_step_leaves_one(length: int) -> None:
+    def function(z: Any) -> None:
+        z[0, :, ::2].reshape(-1)[...] += 5
+
+    z, wanted = np.arange(2.0 * length).reshape(2, 1, length), np.arange(2.0 * length)
+    wanted[:length:2] += 5
+    _jit(function)(z)
+    np.testing.assert_array_equal(z.reshape(-1), wanted)
