@@ -9,7 +9,7 @@ for what it does not store.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -258,7 +258,9 @@ class _Task:
         entries = entries_of(counts)
         short = over_entries(entries, lambda entry: found, nothing_of(INDEX))
         stored = self._smallest(short, others, rank)
-        fiber = self._first_missing(entries, others, rank)
+        # Where no fiber is missing its number may be the largest there is, times which nothing is.
+        fibers = reduce(partial(binary, BinaryOp.MUL), map(self._extent, others))
+        fiber = binary(BinaryOp.MIN, self._first_missing(entries, others, rank), fibers)
         return binary(BinaryOp.MIN, stored, binary(BinaryOp.MUL, fiber, extent))
 
 

@@ -121,3 +121,17 @@ def test_of_an_expression_and_a_scalar() -> None:
     A = Masked(np.array([[1.0, -2.0], [3.0, 0.0]]), np.array([[1, 1], [1, 0]], bool), sj.CSR)
     same(run(lambda A: sj.argmax(np.exp(-A), axis=1), A), np.array([1, 1]))
     same(run(lambda A: sj.argmax(A.sum()), A), np.asarray(0))
+
+
+@pytest.mark.parametrize("fmt", [sj.CSF(3), sj.COO(3), sj.Batched(sj.CSR)], ids=str)
+@pytest.mark.parametrize("axis", [None, 0, 1, 2])
+@pytest.mark.parametrize("shape", [(1, 1, 2), (2, 1, 4), (2, 3, 2), (3, 2, 6)])
+def test_where_no_fiber_is_empty(fmt: Any, axis: int | None, shape: tuple[int, ...]) -> None:
+    # The number of a fiber that is missing, where none is, was multiplied: it wrapped around.
+    dense = np.zeros(shape)
+    dense[..., 0] = -1 - np.arange(dense[..., 0].size).reshape(shape[:2])
+    A = sj.asarray(dense, format=fmt)
+    f = sj.sparse_jit(lambda A: (A.argmax(axis=axis), (-A).argmin(axis=axis)), target="interpreter")
+    for found in f(A):
+        got = found.to_numpy() if isinstance(found, sj.SparseTensor) else found
+        np.testing.assert_array_equal(got, dense.argmax(axis=axis))
