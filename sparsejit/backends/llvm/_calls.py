@@ -19,7 +19,7 @@ from sparsejit.backends.llvm._arrays import Layout
 from sparsejit.backends.llvm._expand_assembly import FULL
 from sparsejit.backends.llvm._interface import OBJECT_HEAD, Interface
 from sparsejit.backends.llvm._memory import free_function, new_array
-from sparsejit.backends.llvm._statements import NO_MEMORY
+from sparsejit.backends.llvm._own_memory import NO_MEMORY
 from sparsejit.errors import TensorTypeError
 from sparsejit.ir.fold import numpy_dtype
 from sparsejit.ir.loops import Binary, DimOf, Expr, Lit, Memref, Var

@@ -1,7 +1,6 @@
 """The statements of an expanded loop function as LLVM IR (see ``_expand``).
 
-What enters are statements, what leaves are the blocks of one function. Memory that the function
-owns is known in stack slots, so that it can be freed where the function fails.
+What enters are statements, what leaves are the blocks of one function.
 """
 
 from __future__ import annotations
@@ -9,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
-from sparsejit.backends.llvm._arrays import Array, Layout, element_size, one_of, view_of
+from sparsejit.backends.llvm._arrays import Layout, one_of, view_of
 from sparsejit.backends.llvm._blas import Product
-from sparsejit.backends.llvm._block_moves import fill
 from sparsejit.backends.llvm._context import Context
 from sparsejit.backends.llvm._control import either
 from sparsejit.backends.llvm._expressions import Expressions
 from sparsejit.backends.llvm._functions import Functions
-from sparsejit.backends.llvm._kept_rooms import KeptRooms
 from sparsejit.backends.llvm._loop_notes import is_of_known_length
 from sparsejit.backends.llvm._outline import write_parallel
+from sparsejit.backends.llvm._own_memory import OwnMemory
 from sparsejit.backends.llvm._parallel import ParallelLoops
 from sparsejit.backends.llvm._plain_loops import write_loop
 from sparsejit.backends.llvm._prefetch import AheadOfStrip
@@ -28,7 +26,6 @@ from sparsejit.backends.llvm._tile_printing import TilePrinter
 from sparsejit.backends.llvm._tiles import Tile
 from sparsejit.backends.llvm._types import in_register
 from sparsejit.backends.llvm._vector_sums import find_sums, write_sums
-from sparsejit.errors import UnsupportedError
 from sparsejit.ir.device_statements import (
     DenseMatrix,
     Launch,
@@ -62,16 +59,10 @@ from sparsejit.ir.loops import (
     While,
 )
 from sparsejit.ir.ops import BinaryOp
-from sparsejit.ir.types import DType
 
-__all__ = ["NO_MEMORY", "Statements"]
-
-NO_MEMORY = 1
-"""The status of a function that could not allocate memory."""
+__all__ = ["Statements"]
 
 _SUMS = (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL)
-_NULL = Value("ptr", "null")
-_INDEX = DType.INT64
 
 
 class Statements:
@@ -94,17 +85,15 @@ class Statements:
         self.context = context
         self._parallel = parallel
         self._skipped: frozenset[str] = frozenset(parallel.private)
-        self._given = given
         self._options = context.options
         self._tiles = {**context.tiles, **{name: run.tile for name, run in context.runs.items()}}
         self._left_out = {name for tile in context.tiles.values() for name in tile.fills}
         self._tile: tuple[Tile, TilePrinter] | None = None
-        self._owned: dict[str, Value] = {}
-        self._kept = KeptRooms(builder, functions)
         self._fail = builder.new_block("fail")
         self._status = builder.slot("i32")
         self.may_fail = False
         self.expressions = self._e = Expressions(builder, functions)
+        self._memory = OwnMemory(self._e, functions, context.growable, given, self.fail)
         self._e.calls.fail = self.fail
 
     def child(self, builder: Builder) -> Statements:
@@ -139,13 +128,12 @@ class Statements:
     def finish(self) -> None:
         """Return 0; write the block that frees all memory and returns another status."""
         b = self._b
-        self._kept.free(self._owned)
+        self._memory.free_kept()
         b.ret(integer(0, "i32"))
         if not self.may_fail:
             return
         b.place(self._fail)
-        for slot in self._owned.values():
-            b.call(self._functions.free(), [b.load(slot, "ptr", 8)])
+        self._memory.free_all()
         b.ret(b.load(self._status, "i32", 4))
 
     def _statement(self, stmt: Stmt) -> None:  # noqa: C901 - one case for each kind
@@ -161,17 +149,17 @@ class Statements:
             case Store():
                 self._store(stmt)
             case Alloc():
-                self._alloc(stmt)
+                self._memory.alloc(stmt)
             case Dealloc(memref):
-                self._dealloc(memref)
+                self._memory.dealloc(memref)
             case View():
                 self._view(stmt)
             case SelectMemref():
                 self._select_memref(stmt)
             case Push():
-                self._push(stmt)
+                self._memory.push(stmt)
             case Resize():
-                self._resize(stmt)
+                self._memory.resize(stmt)
             case SortPrefix(memref, count):
                 self._sort_prefix(memref, count)
             case For():
@@ -231,81 +219,7 @@ class Statements:
         total = self._e.arithmetic.binary(stmt.reduce, before, value, dtype, flags)
         self._e.store_at(array, where, total)
 
-    # ------------------------------------------------------------ memory
-
-    def _check_memory(self, pointer: Value, size: Value) -> None:
-        """Fail where there is none; asking for nothing may give nothing."""
-        b = self._b
-        missing = b.compare("eq", pointer, _NULL)
-        if size.known is None:
-            missing = b.op("and", missing, b.compare("ne", size, integer(0)))
-        self.fail(integer(NO_MEMORY, "i32"), missing)
-
-    def _own(self, memref: Memref, pointer: Value) -> None:
-        """Note memory that is to be freed where the function fails."""
-        slot = self._owned.get(memref.name)
-        if slot is None:
-            slot = self._owned[memref.name] = self._b.slot("ptr")
-            self._b.function.slots.lines.append(f"store ptr null, {slot}, align 8")
-        self._b.store(pointer, slot, 8)
-
-    def _alloc(self, stmt: Alloc) -> None:
-        memref = stmt.memref
-        extents = tuple(self._e.value(extent) for extent in stmt.extents)
-        if memref.name in self._given:
-            pointer = self._given[memref.name]
-        else:
-            size = self._size(extents, element_size(memref))
-            if memref.name in self._kept.names:
-                pointer = self._kept.room(memref.name, size, self._owned, self._check_memory)
-            else:
-                allocate = self._functions.malloc(is_aligned=memref.rank > 1)
-                pointer = self._b.call(allocate, [size])
-                self._check_memory(pointer, size)
-                self._own(memref, pointer)
-        array = Array(memref, Layout.CONTIGUOUS, pointer, extents)
-        if stmt.fill is not None:
-            fill(self._e, array, stmt.fill)
-        self._e.arrays[memref.name] = self._in_slots(array)
-
-    def _size(self, extents: Sequence[Value], size: int) -> Value:
-        """The bytes of an array; fail where the number does not fit."""
-        b = self._b
-        multiply = self._functions.intrinsic(
-            "llvm.umul.with.overflow.i64", "{i64, i1}", "i64", "i64"
-        )
-        total = integer(size)
-        too_large = integer(0, "i1")
-        for extent in extents:
-            if extent.known is not None and 0 <= extent.known < 1 << 30 and len(extents) == 1:
-                return integer(extent.known * size)
-            pair = b.call(multiply, [total, extent])
-            total = b.part(pair, 0)
-            too_large = b.op("or", too_large, b.part(pair, 1))
-        if extents:
-            too_large = b.op("or", too_large, b.compare("slt", total, integer(0)))
-            self.fail(integer(NO_MEMORY, "i32"), too_large)
-        return total
-
-    def _in_slots(self, array: Array) -> Array:
-        """Return the array as it is, or in stack slots where it will grow."""
-        if array.memref.name not in self.context.growable:
-            return array
-        pointer, extent = self._b.slot("ptr"), self._b.slot("i64")
-        self._b.store(array.pointer, pointer, 8)
-        self._b.store(array.extents[0], extent, 8)
-        return Array(array.memref, array.layout, pointer, (extent,), in_slots=True)
-
-    def _dealloc(self, memref: Memref) -> None:
-        if memref.name in self._kept.names:
-            return
-        self._b.call(self._functions.free(), [self._e.arrays[memref.name].data(self._b)])
-        self._own(memref, _NULL)
-
-    def _put(self, array: Array, at: Value, value: Value) -> None:
-        name = f"%{array.memref.name}"
-        self._e.values[name] = at
-        self._e.store(array, (Var(name, _INDEX),), value)
+    # ------------------------------------------------------------ arrays
 
     def _view(self, stmt: View) -> None:
         offsets = [self._e.value(offset) for offset in stmt.offsets]
@@ -317,51 +231,6 @@ class Statements:
         arrays = (self._e.arrays[source.name] for source in (stmt.then, stmt.orelse))
         condition = self._e.value(stmt.condition)
         self._e.arrays[stmt.memref.name] = one_of(self._b, stmt.memref, condition, *arrays)
-
-    def _push(self, stmt: Push) -> None:
-        b = self._b
-        array = self._own_array(stmt.memref)
-        count = self._e.value(stmt.count)
-        full = b.compare("sge", count, array.extent(b, 0))
-        grow, grown = b.new_block("grow"), b.new_block("grown")
-        b.branch_if(full, grow, grown)
-        b.place(grow)
-        size = integer(element_size(stmt.memref))
-        operands = [array.data(b), array.extent(b, 0), count, size]
-        made = b.call(self._functions.grow(), operands)
-        self._moved(array, b.part(made, 0), size, b.part(made, 1))
-        b.branch(grown)
-        b.place(grown)
-        self._put(array, count, self._e.value(stmt.value))
-
-    def _own_array(self, memref: Memref) -> Array:
-        """The array, which may move."""
-        array = self._e.arrays[memref.name]
-        if not array.in_slots:
-            raise UnsupportedError(f"changing the length of {memref.name}, made by somebody else")
-        return array
-
-    def _moved(self, array: Array, pointer: Value, size: Value, extent: Value) -> None:
-        """Note where an array lies now; fail where there was no memory."""
-        self._check_memory(pointer, size)
-        self._b.store(pointer, array.pointer, 8)
-        self._b.store(extent, array.extents[0], 8)
-        self._own(array.memref, pointer)
-
-    def _resize(self, stmt: Resize) -> None:
-        """Give the array so many elements; nothing moves of an empty one."""
-        b = self._b
-        array = self._own_array(stmt.memref)
-        count = self._e.value(stmt.count)
-        move, moved = b.new_block("move"), b.new_block("moved")
-        b.branch_if(b.compare("sgt", count, integer(0)), move, moved)
-        b.place(move)
-        size = b.mul(count, element_size(stmt.memref))
-        place = b.call(self._functions.realloc(), [array.data(b), size])
-        self._moved(array, place, integer(1), count)
-        b.branch(moved)
-        b.place(moved)
-        b.store(count, array.extents[0], 8)
 
     def _sort_prefix(self, memref: Memref, count: Expr) -> None:
         array = self._e.arrays[memref.name]
@@ -405,7 +274,7 @@ class Statements:
 
     def plain_for(self, stmt: For) -> None:
         """Write a loop as it stands, on one thread."""
-        self._kept.note(stmt, self.context.growable)
+        self._memory.note(stmt)
         lower, upper = self._e.value(stmt.lower), self._e.value(stmt.upper)
         strip = None
         if self._tile is not None:
