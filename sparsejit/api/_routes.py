@@ -254,10 +254,10 @@ class Routes:
         return None if None in signs else (_environment(), tokens, signs)
 
     def comes_again(self, key: Hashable | None) -> bool:
-        """Whether a call with this key came before, and so a route is worth its making.
+        """Whether a call with this key came before, which is remembered from now on.
 
-        Making one takes longer than a small kernel, and objects of another size each time, as
-        batches are, never take it.
+        Then a route is worth its making, which takes longer than a small kernel; objects of another
+        size each time, as batches are, would never take theirs.
         """
         if key is None or key in self._asked:
             return key is not None

@@ -430,3 +430,23 @@ def test_explain_tells_what_is_parallel_and_why_not(monkeypatch: pytest.MonkeyPa
     assert "one: a control group allows one core's time" in product.explain(A, x)
     monkeypatch.setattr(sys, "platform", "plan9")
     assert "one: the pool of threads is for Linux" in product.explain(A, x)
+
+
+def test_an_interrupt_while_llvm_works() -> None:
+    # The module was freed behind the context that it lives in, which ended the process.
+    program = (
+        "import gc\n"
+        "from llvmlite import binding\n"
+        "verify, added = binding.ModuleRef.verify, sj.sparse_jit(lambda x: x + 1, cache=False)\n"
+        "def interrupted(module):\n"
+        "    verify(module)\n"
+        "    raise KeyboardInterrupt\n"
+        "binding.ModuleRef.verify = interrupted\n"
+        "for _ in range(5):\n"
+        "    try: added(x)\n"
+        "    except KeyboardInterrupt: print('interrupted')\n"
+        "    gc.collect()\n"
+        "binding.ModuleRef.verify = verify\n"
+        "assert (added(x) == x + 1).all()\n"
+    )
+    assert run(program).split() == ["interrupted"] * 5

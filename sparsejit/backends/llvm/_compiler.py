@@ -77,8 +77,10 @@ def versions() -> tuple[str, ...]:
 def compiled(emitted: Emitted, called: frozenset[str] = frozenset()) -> bytes:
     """Return the object of a module."""
     _check_symbols(emitted.external, called)
-    # Types, constants and metadata live as long as their context: the global one never ends.
-    with binding.create_context() as context, _parsed(emitted.text, context) as module:
+    # Types, constants and metadata live as long as their context: the global one never ends. This
+    # one ends with its last module, wherever an interrupt comes; a module that is freed behind its
+    # context ends the process.
+    with _parsed(emitted.text, binding.create_context()) as module:
         machine = _machine(0 if emitted.effort is Effort.LEAST else 2)
         tuning = binding.PipelineTuningOptions(speed_level=2)
         tuning.loop_vectorization = True
