@@ -222,7 +222,7 @@ class CompiledFunction:
         tally.last = tally.whole.last = last, seconds
         if was_hit:
             tally.one_more()
-        if not was_hit or not wants_route:  # most functions that compile are called again, not all
+        if not (was_hit and wants_route):  # a call that compiles may be the only one
             return result, None
         if target.name == "cuda" or target.is_open:  # plans and estimates look at each call
             return result, None

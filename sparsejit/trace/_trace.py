@@ -77,7 +77,7 @@ def trace(
         named = {name: _filled(value, arrays) for name, value in kwargs.items()}
         try:
             returned = fn(*given, **named)
-        except Exception as error:  # SciPy raises many kinds for what it does not know
+        except Exception as error:  # SciPy refuses tracers by any kind; others are raised again
             found = restated(error)
             if found is None:
                 raise

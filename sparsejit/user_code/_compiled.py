@@ -89,7 +89,7 @@ def python_function(function: UserFunction) -> Callable[..., Any]:
     def call(*operands: Any) -> Any:
         try:
             return made(value(*operands))
-        except Exception as error:  # whatever the user's code raises
+        except Exception as error:  # users raise what they like; it becomes a BackendError
             raise failure(function, error) from error
 
     return call
@@ -107,7 +107,7 @@ def checked_function(function: UserFunction) -> Any:
         "    given = zero\n"
         "    try:\n"
         f"        given = value({names})\n"
-        "    except Exception:  # whatever the code of the user raises\n"
+        "    except Exception:  # users raise what they like, and Numba catches no other class\n"
         "        failed = True\n"
         "    if failed:\n"
         "        raise UserCodeError(symbol)\n"
@@ -148,7 +148,7 @@ def c_function(function: UserFunction) -> Any:
         f"def made({', '.join([*passed, 'out'])}):\n"
         "    try:\n"
         f"        given = value({', '.join(taken)})\n"
-        "    except Exception:  # whatever the code of the user raises\n"
+        "    except Exception:  # users raise what they like, and Numba catches no other class\n"
         "        return 1\n" + "".join(f"    {line}\n" for line in stores) + "    return 0\n"
     )
     made = _made(text, {"value": _value(function), "np": np})

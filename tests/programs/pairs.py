@@ -55,12 +55,8 @@ class Pair(np.ndarray[Any, np.dtype[Any]]):
         base = as_plain(out)
         before = base.copy()
         getattr(ufunc, method)(*plain, out=(base,), **options)
-        stored = out.stored if isinstance(out, Pair) else None
-        if stored is not None and not _same(base[~stored], before[~stored]):
-            base[...] = before
-            raise ValueError("what is not stored cannot change")
-        if stored is not None:
-            base[~stored] = before[~stored]  # not even a zero its sign
+        if isinstance(out, Pair) and out.stored is not None:
+            _keep_unstored(base, before, out.stored)
         return out
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -88,10 +84,7 @@ class Pair(np.ndarray[Any, np.dtype[Any]]):
         base = as_plain(self)
         before = base.copy()
         base[key] = as_plain(value)
-        if self.stored is None or not _same(base[~self.stored], before[~self.stored]):
-            base[...] = before
-            raise ValueError("what is not stored cannot change")
-        base[~self.stored] = before[~self.stored]
+        _keep_unstored(base, before, self.stored)
 
     @property
     def T(self) -> Self:
@@ -157,6 +150,14 @@ def _unknown(value: Any) -> Any:
 
 def _same(one: Array, other: Array) -> bool:
     return bool(((one == other) | ((one != one) & (other != other))).all())
+
+
+def _keep_unstored(base: Array, before: Array, stored: Array | None) -> None:
+    """Refuse to change what is not stored, or what may not be; not even a zero changes its sign."""
+    if stored is None or not _same(base[~stored], before[~stored]):
+        base[...] = before
+        raise ValueError("what is not stored cannot change")
+    base[~stored] = before[~stored]
 
 
 # ---------------------------------------------------------------- elementwise

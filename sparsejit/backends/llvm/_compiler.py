@@ -52,9 +52,9 @@ def host_facts() -> Host:
     is_amd = name.startswith("znver")
     locality, row_bytes = (2, 512) if is_amd else (3, 256)
     has = {feature[1:] for feature in features.split(",") if feature.startswith("+")}
-    if {"avx512f", "avx512vl", "avx512vbmi2"} <= has:
-        return Host(512, not is_amd, locality, row_bytes)
-    return Host(256 if "avx" in has else 128, False, locality, row_bytes)
+    is_wide = {"avx512f", "avx512vl", "avx512vbmi2"} <= has
+    bits = 512 if is_wide else 256 if "avx" in has else 128
+    return Host(bits, is_wide and not is_amd, locality, row_bytes)
 
 
 def _machine(level: int = 2) -> Any:
